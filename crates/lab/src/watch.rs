@@ -4,7 +4,7 @@ use crate::LabError;
 use crate::files;
 use satlink::{Direction, LinkConfig};
 use serde::Serialize;
-use sim::scenario::controllers::Way;
+use sim::scenario::controllers::RateControl;
 use sim::scenario::shared::{Shared, SharedFlow};
 use sim::scenario::{Rig, START, Setting};
 use sim::traffic::ConnectionPlan;
@@ -18,7 +18,7 @@ use units::{BitRate, Instant, Span};
 #[derive(Clone, Debug)]
 pub struct WatchConfig {
     /// The flows, which share the link, and how much later than the one before each begins.
-    pub ways: Vec<Way>,
+    pub ways: Vec<RateControl>,
     /// The time between two flows' beginnings.
     pub stagger: Span,
     /// The link.
@@ -50,9 +50,9 @@ pub struct Watched {
 ///
 /// # Errors
 /// When there is none.
-pub fn way(name: &str) -> Result<Way, LabError> {
-    Way::ALL.into_iter().find(|way| way.name() == name).ok_or_else(|| {
-        let known: Vec<&str> = Way::ALL.into_iter().map(Way::name).collect();
+pub fn way(name: &str) -> Result<RateControl, LabError> {
+    RateControl::ALL.into_iter().find(|way| way.name() == name).ok_or_else(|| {
+        let known: Vec<&str> = RateControl::ALL.into_iter().map(RateControl::name).collect();
         let known = known.join(", ");
         LabError::Request(format!(
             "flow: found {name:?}, expected one of {known}, or {GATEWAYS} alone"
@@ -216,7 +216,7 @@ mod tests {
 
     fn config(folder: &Path) -> WatchConfig {
         WatchConfig {
-            ways: vec![Way::Steady, Way::Cubic],
+            ways: vec![RateControl::Steady, RateControl::Cubic],
             stagger: Span::from_secs(1),
             link: satlink::words::parse_link("profile geo rate 2mbit").expect("right words"),
             length: Span::from_secs(10),

@@ -1,28 +1,28 @@
-//! Many messages in one call: recvmmsg and sendmmsg, with the kernel's stamps beside each.
+//! Batches of messages: recvmmsg and sendmmsg, with the kernel's timestamps.
 
 use std::io;
 use std::mem;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::RawFd;
 
-/// Room for what the kernel says beside a message: a stamp, packet data, a traffic class.
+/// Room for the control messages: timestamp, packet data, traffic class.
 const CONTROL_WORDS: usize = 16;
 
-/// `struct tpacket_auxdata`, what a packet socket says beside a frame.
+/// `struct tpacket_auxdata` of a packet socket.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Auxiliary {
     /// TP_STATUS_* bits.
     pub(crate) status: u32,
-    /// The VLAN tag that was taken out of the frame.
+    /// The VLAN tag removed from the frame.
     pub(crate) vlan_tci: u16,
     /// Its protocol, when `TP_STATUS_VLAN_TPID_VALID`.
     pub(crate) vlan_tpid: u16,
 }
 
-/// Storage for up to a fixed number of messages, filled by one recvmmsg at a time.
+/// Buffers for a fixed number of messages, filled by one recvmmsg at a time.
 ///
-/// The headers hold addresses into the other boxed slices; none of these is ever replaced, so
-/// the addresses stay good for as long as the batch lives, also when it moves.
+/// The headers contain addresses into the other boxed slices, which are never replaced, so the
+/// addresses are valid for the lifetime of the batch, also when it moves.
 pub(crate) struct ReceiveBatch {
     headers: Box<[libc::mmsghdr]>,
     names: Box<[libc::sockaddr_storage]>,
@@ -37,7 +37,7 @@ pub(crate) struct ReceiveBatch {
 unsafe impl Send for ReceiveBatch {}
 
 impl ReceiveBatch {
-    /// Room for `messages` messages of `room` bytes each.
+    /// Buffers for `messages` messages of `room` octets each.
     pub(crate) fn new(messages: usize, room: usize) -> Self {
         let mut bytes = vec![0u8; messages * room].into_boxed_slice();
         // SAFETY: all three are plain C structures for which zero bytes are valid.
@@ -62,12 +62,13 @@ impl ReceiveBatch {
         Self { headers, names, controls, _vectors: vectors, bytes, room, filled }
     }
 
-    /// How many messages one call can take in.
+    /// Maximum messages per call.
     pub(crate) fn capacity(&self) -> usize {
         self.headers.len()
     }
 
-    /// Takes in what waits on `socket`, at most `limit` messages; 0 when nothing does.
+    /// Receives the messages queued on `socket`, at most `limit`; returns their number, which may
+    /// be 0.
     pub(crate) fn receive(&mut self, socket: RawFd, limit: usize) -> io::Result<usize> {
         for header in &mut self.headers[..self.filled] {
             header.msg_hdr.msg_namelen = size_of::<libc::sockaddr_storage>() as u32;
@@ -100,7 +101,7 @@ impl ReceiveBatch {
 
     /// Message `index` of the last call.
     ///
-    /// # Panics
+    /// If the last call received fewer messages.
     /// When the last call brought fewer.
     pub(crate) fn message(&self, index: usize) -> Message<'_> {
         assert!(index < self.filled, "message {index} of {}", self.filled);
@@ -119,19 +120,19 @@ impl ReceiveBatch {
 
 /// One received message.
 pub(crate) struct Message<'a> {
-    /// Its bytes, as many as there was room for.
+    /// Its octets, truncated to the buffer.
     pub(crate) bytes: &'a [u8],
-    /// How many bytes it had.
+    /// Its original length.
     pub(crate) whole: usize,
     name: &'a libc::sockaddr_storage,
     control: &'a [u64; CONTROL_WORDS],
     control_len: usize,
 }
 
-/// What the kernel said beside a message.
+/// The control messages of a message.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Beside {
-    /// Arrival, nanoseconds since 1970.
+    /// Time of arrival in nanoseconds since 1970.
     pub(crate) unix_ns: Option<u64>,
     pub(crate) auxiliary: Option<Auxiliary>,
     /// The IP type of service or traffic class.
@@ -139,7 +140,7 @@ pub(crate) struct Beside {
 }
 
 impl Message<'_> {
-    /// Reads all control messages.
+    /// Parses all control messages.
     pub(crate) fn beside(&self) -> Beside {
         let mut beside = Beside::default();
         let bytes: &[u8] = {
@@ -163,7 +164,7 @@ impl Message<'_> {
         beside
     }
 
-    /// The sender, when it is an IP address.
+    /// The source, if it is an IP address.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         match i32::from(self.name.ss_family) {
             libc::AF_INET => {
@@ -208,10 +209,10 @@ impl Beside {
     }
 }
 
-/// Sends `messages` in order, the first 64 at most; returns how many the kernel took.
+/// Sends up to 64 `messages` in order; returns how many the kernel accepted.
 ///
 /// # Errors
-/// The kernel's, when it did not take the first.
+/// The kernel's error for the first message.
 pub(crate) fn send<'a>(
     socket: RawFd,
     messages: impl ExactSizeIterator<Item = &'a [u8]>,

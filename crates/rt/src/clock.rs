@@ -1,12 +1,12 @@
-//! The one place that reads the machine's clocks.
+//! The only place that reads the system clocks.
 
 use std::time::Duration;
 use units::{Instant, Span};
 
-/// The machine's monotonic clock, read as [`Instant`].
+/// The system's monotonic clock, read as [`Instant`].
 ///
-/// [`Clock::new`] counts from the machine's start, so all such clocks on one machine agree, also
-/// across processes; [`Clock::from_here`] counts from its own making.
+/// [`Clock::new`] counts from the start of the system, so all such clocks agree, also across
+/// processes; [`Clock::from_here`] counts from its creation.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     /// CLOCK_MONOTONIC at this clock's [`Instant::ZERO`], nanoseconds.
@@ -14,7 +14,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that counts from the machine's start.
+    /// A clock that counts from the start of the system.
     pub const fn new() -> Self {
         Self { epoch_ns: 0 }
     }
@@ -24,18 +24,17 @@ impl Clock {
         Self { epoch_ns: read(libc::CLOCK_MONOTONIC) }
     }
 
-    /// The time now.
+    /// The current time.
     pub fn now(&self) -> Instant {
         Instant::from_nanos(read(libc::CLOCK_MONOTONIC).saturating_sub(self.epoch_ns))
     }
 
-    /// What a clock that counts from the machine's start shows when this one shows `at`.
+    /// The reading of a clock of [`Clock::new`] when this one reads `at`.
     pub fn machine_time(&self, at: Instant) -> Instant {
         at + Span::from_nanos(self.epoch_ns)
     }
 
-    /// Blocks the calling thread until `due`, and not a nanosecond less; not at all if it has
-    /// passed.
+    /// Blocks the calling thread until `due`; returns immediately if that has passed.
     pub fn sleep_until(&self, due: Instant) {
         loop {
             let left = due.since(self.now());
@@ -47,10 +46,10 @@ impl Clock {
         }
     }
 
-    /// Nanoseconds since 1970 at this clock's [`Instant::ZERO`]: what turns this clock's time
-    /// into the world's. Another answer than last time means that somebody set the world's.
+    /// Nanoseconds since 1970 at this clock's [`Instant::ZERO`], for conversion to wall-clock time.
+    /// A change between two calls means that the wall clock was stepped.
     pub fn epoch_unix_ns(&self) -> u64 {
-        // The kernel can interrupt between the readings: the tightest of a few is the truth.
+        // The thread can be preempted between the readings, so the tightest of several is used.
         let (mut tightest, mut best) = (u64::MAX, 0);
         for _ in 0..4 {
             let before = read(libc::CLOCK_MONOTONIC);
@@ -58,14 +57,14 @@ impl Clock {
             let width = read(libc::CLOCK_MONOTONIC) - before;
             if width < tightest {
                 tightest = width;
-                // A clock that was set to its beginning is behind the machine's own.
+                // A wall clock set to its beginning may be behind the monotonic one.
                 best = world.saturating_sub(before + width / 2);
             }
         }
         best + self.epoch_ns
     }
 
-    /// How long this thread has had a processor.
+    /// Processor time of this thread.
     pub fn thread_time() -> Span {
         Span::from_nanos(read(libc::CLOCK_THREAD_CPUTIME_ID))
     }
@@ -106,7 +105,7 @@ mod tests {
         let before = machine.now();
         let between = here.machine_time(here.now());
         assert!(before <= between && between <= machine.now());
-        // Not a speed: two readings of the same world's time, in either order.
+        // Two readings of the same wall clock, in either order.
         assert!(unix(machine).abs_diff(unix(here)) < 1_000_000_000);
         assert!(unix(here) > 1_700_000_000_000_000_000);
     }

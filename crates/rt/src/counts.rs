@@ -1,16 +1,16 @@
-//! How a hub tells a MAC scheduler how many connections lead to each terminal: JSON in datagrams
-//! on a Unix socket.
+//! Messages of a hub to a MAC scheduler with the number of connections per terminal: JSON in
+//! datagrams on a Unix socket.
 //!
 //! ```text
 //!   hub daemon  ── {"bentpipe":"mac","version":1,…,"terminals":[{"name":"boat","connections":5}]}
-//!       │ Sender, as often as it likes
-//!       ▼ SOCK_DGRAM, at a path that the scheduler chose
+//!       │ Sender
+//!       ▼ SOCK_DGRAM, at a path of the scheduler
 //!   scheduler   Receiver: an emulator's, or a real one's
 //! ```
 //!
-//! A number is the whole truth about its terminal and replaces what was told before; a terminal
-//! that is not named is as it was. So nothing depends on a message's arriving, if what it said is
-//! said again. The format is described for other programs in `docs/guide/multi-access.md`.
+//! A number replaces the previous one of its terminal; terminals that are not named are unchanged.
+//! Lost messages have no lasting effect if numbers are repeated. `docs/guide/multi-access.md`
+//! describes the format.
 
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -20,14 +20,14 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 
-/// The version that is spoken here.
+/// The version of the format.
 pub const VERSION: u32 = 1;
-/// The longest message, bytes; what is longer is not understood.
+/// Maximum length of a message in octets; longer ones are rejected.
 pub const LONGEST: usize = 60_000;
-/// Terminals of one message, at most; a hub with more sends several.
+/// Maximum terminals per message; a hub with more sends several.
 pub const MOST_TERMINALS: usize = 100;
 
-/// What a message is called, so that a stray datagram is not taken for one.
+/// The type of a message, which distinguishes it from stray datagrams.
 const NAME: &str = "mac";
 
 /// One message.
@@ -35,24 +35,24 @@ const NAME: &str = "mac";
 pub struct Message {
     /// Always `mac`.
     bentpipe: String,
-    /// The version of the format. One that is not known is not understood.
+    /// The version of the format. Messages of unknown versions are rejected.
     pub version: u32,
-    /// Which hub says so; for people.
+    /// The name of the hub, for logs.
     #[serde(default)]
     pub hub: String,
-    /// One more with each message of a hub, from 0.
+    /// Sequence number of the hub's messages, from 0.
     #[serde(default)]
     pub sequence: u64,
-    /// Terminals, as many as the hub wants to speak of.
+    /// Terminals; need not be all.
     pub terminals: Vec<TerminalCount>,
 }
 
-/// What a hub knows of a terminal.
+/// The state of a terminal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TerminalCount {
     /// Its name, as at the hub.
     pub name: String,
-    /// Connections that are open between the terminal and the hub.
+    /// Open connections between the terminal and the hub.
     pub connections: u64,
 }
 
@@ -63,7 +63,7 @@ impl Message {
         Self { bentpipe, version: VERSION, hub, sequence, terminals }
     }
 
-    /// Reads a datagram; keys that are not known are passed over.
+    /// Parses a datagram; unknown keys are ignored.
     ///
     /// # Errors
     /// Why it is not a message of this version.
@@ -78,7 +78,7 @@ impl Message {
         Ok(message)
     }
 
-    /// As bytes of one datagram.
+    /// Encodes the message as a datagram.
     pub fn to_bytes(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("every key is a string")
     }
@@ -92,49 +92,48 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// An end that sends to `path`, where a scheduler may listen now, later or never.
+    /// A sender to `path`, where a scheduler need not listen yet.
     ///
     /// # Errors
-    /// When the machine has no socket left.
+    /// If no socket can be created.
     pub fn new(path: &Path) -> io::Result<Self> {
         let socket = UnixDatagram::unbound()?;
         socket.set_nonblocking(true)?;
         Ok(Self { socket, path: path.to_owned() })
     }
 
-    /// Where it sends to.
+    /// Its destination.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Sends a message, without waiting.
+    /// Sends a message without blocking.
     ///
     /// # Errors
-    /// When nobody listens, or whoever does has not read what came before.
+    /// If no scheduler listens, or its receive queue is full.
     pub fn send(&self, message: &Message) -> io::Result<()> {
         self.socket.send_to(&message.to_bytes(), &self.path).map(drop)
     }
 }
 
-/// The scheduler's end. The socket is taken away when this is dropped.
+/// The scheduler's end. The socket is removed when this is dropped.
 #[derive(Debug)]
 pub struct Receiver {
     socket: UnixDatagram,
     path: PathBuf,
-    /// One byte more than a message may have, to tell what is longer.
+    /// One octet more than a message may have, to detect longer ones.
     buffer: Vec<u8>,
 }
 
 impl Receiver {
-    /// Listens at `path`, for this user and group (mode 660). A socket that a program left behind
-    /// is replaced.
+    /// Listens at `path`, for this user and group (mode 660). A stale socket is replaced.
     ///
     /// # Errors
-    /// When something else is there, somebody listens there already, or the place is forbidden.
+    /// If another file is there, another scheduler listens there, or access is denied.
     pub fn bind(path: &Path) -> io::Result<Self> {
         let socket = match UnixDatagram::bind(path) {
             Err(error) if error.kind() == ErrorKind::AddrInUse => {
-                // A file refuses a connection as a socket does that nobody has open.
+                // A file refuses a connection like a stale socket.
                 let is_socket = fs::symlink_metadata(path)?.file_type().is_socket();
                 let refused = UnixDatagram::unbound()?.connect(path).map_err(|error| error.kind());
                 match refused {
@@ -153,12 +152,12 @@ impl Receiver {
         Ok(receiver)
     }
 
-    /// The next message that waits, or why one was not understood; `None`: nothing waits.
+    /// The next queued message, or why it was rejected; `None`: the queue is empty.
     pub fn receive(&mut self) -> Option<Result<Message, String>> {
         match self.socket.recv(&mut self.buffer) {
             Ok(length) if length > LONGEST => Some(Err(format!("longer than {LONGEST} bytes"))),
             Ok(length) => Some(Message::parse(&self.buffer[..length])),
-            // Nothing, or nothing that anyone could do something about.
+            // No message, or an error that cannot be handled here.
             Err(_) => None,
         }
     }
@@ -172,7 +171,7 @@ impl AsRawFd for Receiver {
 
 impl Drop for Receiver {
     fn drop(&mut self) {
-        // Who took it away already has done what was to be done.
+        // The socket may already be removed.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -196,7 +195,7 @@ mod tests {
         let documented = r#"{"bentpipe":"mac","version":1,"hub":"teleport","sequence":7,"terminals":[{"name":"boat","connections":5}]}"#;
         assert_eq!(text, documented);
         assert_eq!(Message::parse(documented.as_bytes()), Ok(message));
-        // What a later hub may say besides is passed over.
+        // Keys of later versions are ignored.
         let more = documented.replace("\"hub\"", "\"weather\":\"fine\",\"hub\"");
         assert!(Message::parse(more.as_bytes()).is_ok());
     }
@@ -211,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_of_this_version_says_why() {
+    fn invalid_messages_are_rejected_with_a_reason() {
         let error = |text: &str| Message::parse(text.as_bytes()).unwrap_err();
         assert!(error("GET / HTTP/1.1").contains("expected value"));
         let other = r#"{"bentpipe":"mac","version":2,"terminals":[]}"#;
@@ -223,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_arrives_and_nobody_needs_to_listen() {
+    fn messages_arrive_and_a_receiver_is_optional() {
         let path = place("counts");
         let sender = Sender::new(&path).unwrap();
         let message = Message::new("teleport", 0, vec![count("boat", 5), count("hut", 0)]);

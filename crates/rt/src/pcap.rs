@@ -1,7 +1,7 @@
-//! Packet captures that other tools open: pcapng, one interface, nanosecond stamps.
+//! Packet captures as pcapng: one interface, nanosecond timestamps.
 //!
-//! A [`Capture`] writes from a thread of its own, so that whoever must act on time never waits
-//! for a disk. What the disk cannot take is left out and counted, never silently.
+//! A [`Capture`] writes in a thread of its own, so that the caller never waits for a disk. Packets
+//! that the disk is too slow for are dropped and counted.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
 use std::thread::JoinHandle;
 
-/// What a capture's packets start with.
+/// Link type of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkType {
     /// An Ethernet header.
@@ -19,16 +19,16 @@ pub enum LinkType {
     Ip,
 }
 
-/// Which way a packet went, seen from whoever captures.
+/// Direction of a packet relative to the capturing host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// It arrived.
+    /// Received.
     Inbound,
-    /// It left.
+    /// Sent.
     Outbound,
 }
 
-/// The two blocks that begin a file.
+/// The two blocks at the start of a file.
 pub fn header(link_type: LinkType, interface: &str, out: &mut Vec<u8>) {
     // Section header: byte order, version 1.0, length unknown.
     block(out, 0x0a0d_0d0a, |out| {
@@ -50,7 +50,7 @@ pub fn header(link_type: LinkType, interface: &str, out: &mut Vec<u8>) {
     });
 }
 
-/// One packet, its bytes in `parts`, stamped with nanoseconds since 1970.
+/// One packet with its octets in `parts` and a timestamp in nanoseconds since 1970.
 pub fn packet(unix_ns: u64, way: Way, parts: &[&[u8]], out: &mut Vec<u8>) {
     let len: usize = parts.iter().map(|part| part.len()).sum();
     block(out, 6, |out| {
@@ -72,7 +72,7 @@ pub fn packet(unix_ns: u64, way: Way, parts: &[&[u8]], out: &mut Vec<u8>) {
     });
 }
 
-/// What addresses are called (a name resolution block); for packets from here on.
+/// A name resolution block, for the packets that follow.
 pub fn names(names: &[(Ipv4Addr, &str)], out: &mut Vec<u8>) {
     block(out, 4, |out| {
         for (address, name) in names {
@@ -88,8 +88,8 @@ pub fn names(names: &[(Ipv4Addr, &str)], out: &mut Vec<u8>) {
     });
 }
 
-/// How many packets the interface had by `unix_ns`, and how many of them are not in the file (an
-/// interface statistics block); it stands at the end.
+/// An interface statistics block at the end: packets of the interface until `unix_ns`, and how many
+/// are not in the file.
 pub fn statistics(unix_ns: u64, packets: u64, dropped: u64, out: &mut Vec<u8>) {
     block(out, 5, |out| {
         out.extend([0; 4]);
@@ -122,9 +122,9 @@ fn pad(out: &mut Vec<u8>, len: usize) {
     out.resize(out.len() + (len.next_multiple_of(4) - len), 0);
 }
 
-/// Buffers are handed to the writing thread at this size.
+/// Size at which buffers are passed to the writing thread.
 const BUFFER: usize = 256 << 10;
-/// Buffers that may wait for the disk: 16 MB.
+/// Maximum buffers that wait for the disk: 16 MB.
 const BUFFERS: usize = 64;
 
 /// A capture being written to a file.
@@ -138,10 +138,10 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Begins a capture in the file `path`, replacing what was there.
+    /// Starts a capture in the file `path`, replacing an existing one.
     ///
     /// # Errors
-    /// The file's, when it cannot be made.
+    /// The error of creating the file.
     pub fn create(path: &Path, link_type: LinkType, interface: &str) -> io::Result<Self> {
         let file = File::create(path)?;
         let (sender, receiver) = mpsc::sync_channel(BUFFERS);
@@ -153,7 +153,7 @@ impl Capture {
         Ok(Self { buffer, in_buffer: 0, omitted: 0, sender: Some(sender), writer: Some(writer) })
     }
 
-    /// Records a packet; never waits.
+    /// Records a packet without blocking.
     pub fn record(&mut self, unix_ns: u64, way: Way, parts: &[&[u8]]) {
         packet(unix_ns, way, parts, &mut self.buffer);
         self.in_buffer += 1;
@@ -162,7 +162,8 @@ impl Capture {
         }
     }
 
-    /// Hands what has been recorded to the writing thread, so that a reader sees it; never waits.
+    /// Passes the recorded packets to the writing thread without blocking, so that a reader sees
+    /// them.
     pub fn hand_over(&mut self) {
         let Some(sender) = self.sender.as_ref().filter(|_| !self.buffer.is_empty()) else {
             return;
@@ -170,30 +171,30 @@ impl Capture {
         let full = std::mem::replace(&mut self.buffer, Vec::with_capacity(BUFFER + 2048));
         match sender.try_send(full) {
             Ok(()) => {}
-            // A gap between two whole blocks: the file stays readable.
+            // A gap between two whole blocks: the file stays valid.
             Err(TrySendError::Full(mut buffer)) => {
                 self.omitted += self.in_buffer;
                 buffer.clear();
                 self.buffer = buffer;
             }
-            // The writer has failed; why is told at the end.
+            // The writer has failed; the error is returned at the end.
             Err(TrySendError::Disconnected(_)) => self.omitted += self.in_buffer,
         }
         self.in_buffer = 0;
     }
 
-    /// Waits until everything is in the file. Returns the number of packets left out because
-    /// the disk was too slow.
+    /// Waits until everything is written. Returns the number of packets dropped because the disk
+    /// was too slow.
     ///
     /// # Errors
-    /// The file's, when it could not be written to the end.
+    /// The error of writing the file.
     pub fn finish(mut self) -> io::Result<u64> {
         self.end().map(|()| self.omitted)
     }
 
     fn end(&mut self) -> io::Result<()> {
         if let Some(sender) = self.sender.take() {
-            // Now there is time. A writer that is gone says why below.
+            // Blocking is allowed here. The error of a failed writer is returned below.
             let _ = sender.send(std::mem::take(&mut self.buffer));
         }
         match self.writer.take().map(JoinHandle::join) {
@@ -205,7 +206,7 @@ impl Capture {
 }
 
 impl Drop for Capture {
-    /// What was recorded is in the file, also when nobody asks how it went.
+    /// Writes the recorded packets even if the result is not requested.
     fn drop(&mut self) {
         let _ = self.end();
     }
@@ -226,7 +227,7 @@ mod tests {
     use pcap_file::pcapng::{Block, PcapNgReader};
 
     #[test]
-    fn another_reader_finds_every_packet_with_its_stamp() {
+    fn packets_and_timestamps_can_be_parsed() {
         let path = std::env::temp_dir().join(format!("capture-{}.pcapng", std::process::id()));
         let mut capture = Capture::create(&path, LinkType::Ip, "terminal").unwrap();
         let stamp = |n: u64| 1_763_000_000_000_000_000 + n * 999_999_937;
@@ -261,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn another_reader_finds_names_and_what_is_missing() {
+    fn names_and_statistics_can_be_parsed() {
         use pcap_file::pcapng::blocks::interface_statistics::InterfaceStatisticsOption;
         let mut bytes = Vec::new();
         header(LinkType::Ip, "inner", &mut bytes);
@@ -279,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_fails_is_told_of() {
+    fn write_errors_are_returned() {
         let path = Path::new("/dev/full");
         let mut capture = Capture::create(path, LinkType::Ethernet, "eth0").unwrap();
         capture.record(0, Way::Inbound, &[&[0; 60]]);

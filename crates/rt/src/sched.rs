@@ -1,58 +1,57 @@
-//! Real-time scheduling for the calling thread: asked for politely, answered exactly.
+//! Real-time scheduling for the calling thread.
 //!
-//! A thread that must act on time wants three things of the kernel: to be woken at the time it
-//! said (timer slack), to run before others (SCHED_FIFO), and not to wait for its memory
-//! (mlockall). Where the second is refused, there is a lesser one that needs no privilege: a
-//! short slice (since Linux 6.12), with which a thread that wakes may interrupt one with a longer
-//! slice instead of waiting for its end. A container or a user namespace may refuse each of them; what was granted is
-//! part of every measurement, so it is reported and never assumed.
+//! A real-time thread has three requirements: to be woken at the requested time (timer slack), to
+//! run before other threads (SCHED_FIFO), and not to wait for its memory (mlockall). If SCHED_FIFO
+//! is refused, a short slice (since Linux 6.12), which needs no privilege, lets a waking thread
+//! preempt one with a longer slice. A container or a user namespace may refuse each of them; what
+//! was granted is part of every measurement and is reported.
 
 use serde::Serialize;
 use std::fmt;
 use std::io;
 
-/// What to ask for.
+/// The requested settings.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The SCHED_FIFO priority, 1 to 99; `None` asks for nothing.
+    /// The SCHED_FIFO priority, 1 to 99; `None`: not requested.
     pub fifo_priority: Option<u8>,
-    /// Whether to keep all of the process's memory resident.
+    /// Whether to lock all of the process's memory.
     pub lock_memory: bool,
 }
 
 impl Default for Request {
-    /// Before everything that is not real-time, behind everything that is; memory not locked.
+    /// Before all other threads that are not real-time; memory not locked.
     fn default() -> Self {
         Self { fifo_priority: Some(1), lock_memory: false }
     }
 }
 
-/// The kernel's answer to one wish.
+/// The kernel's response to a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Grant {
-    /// Nobody asked.
+    /// Not requested.
     NotAsked,
     /// Granted.
     Granted,
-    /// Refused: the call, and the error it gave.
+    /// Refused: the call and its error.
     Refused(String),
 }
 
-/// What a thread got.
+/// The settings of a thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Scheduling {
-    /// Wake-ups at the time, not up to 50 microseconds later.
+    /// Timer slack below 50 microseconds.
     pub timer_slack: Grant,
     /// SCHED_FIFO.
     pub fifo: Grant,
-    /// A short slice among ordinary threads; asked for where SCHED_FIFO is refused.
+    /// A short slice among ordinary threads; requested where SCHED_FIFO is refused.
     pub short_slice: Grant,
-    /// Memory kept resident.
+    /// Memory locked.
     pub memory: Grant,
 }
 
-/// Asks for `request`, for the calling thread (memory: for its process).
+/// Requests `request` for the calling thread (memory: for its process).
 ///
 /// Threads that it starts later do not inherit the real-time priority.
 pub fn ask(request: &Request) -> Scheduling {
@@ -69,12 +68,12 @@ pub fn ask(request: &Request) -> Scheduling {
     }
 }
 
-/// Gives the real-time priority of the calling thread back, if it was granted.
+/// Resets the real-time priority of the calling thread, if it was granted.
 pub fn give_back(scheduling: &Scheduling) {
     if scheduling.fifo == Grant::Granted {
         let parameters = libc::sched_param { sched_priority: 0 };
-        // SAFETY: `parameters` is a valid sched_param; 0 is the calling thread. Nobody is
-        // refused less priority.
+        // SAFETY: `parameters` is a valid sched_param; 0 is the calling thread. Lowering the
+        // priority is always permitted.
         unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const parameters) };
     }
 }
@@ -102,14 +101,14 @@ struct Attributes {
     flags: u64,
     nice: i32,
     priority: u32,
-    /// For ordinary threads: the slice, nanoseconds.
+    /// The slice of ordinary threads, in nanoseconds.
     runtime: u64,
     deadline: u64,
     period: u64,
 }
 
 fn short_slice() -> Grant {
-    // The least that the kernel gives.
+    // The kernel's minimum.
     const SLICE_NS: u64 = 100_000;
     // SAFETY: getpriority takes two numbers; 0 is the calling thread.
     let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
@@ -169,8 +168,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_granted_is_what_the_kernel_says() {
-        // In a thread of its own, which takes its priority with it.
+    fn granted_settings_match_the_kernel() {
+        // In a thread of its own, which ends with its priority.
         std::thread::spawn(|| {
             let request = Request { fifo_priority: Some(1), lock_memory: false };
             let scheduling = ask(&request);
@@ -179,7 +178,7 @@ mod tests {
             assert_eq!(policy == libc::SCHED_FIFO, scheduling.fifo == Grant::Granted);
             // SAFETY: PR_GET_TIMERSLACK takes nothing and touches no memory of ours.
             let slack = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) };
-            // A real-time thread has no slack, whatever it asked for.
+            // A real-time thread has no slack.
             assert!(scheduling.timer_slack != Grant::Granted || slack <= 1, "{slack}");
             assert_eq!(scheduling.memory, Grant::NotAsked);
             give_back(&scheduling);
@@ -191,10 +190,10 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_names_the_call_and_the_lesser_wish_is_asked_for() {
+    fn refusal_names_the_call_and_falls_back_to_a_slice() {
         std::thread::spawn(|| {
             let scheduling = ask(&Request { fifo_priority: Some(200), lock_memory: false });
-            // Kernels that know no slices pass over it; none refuses.
+            // Kernels without slices ignore the attribute.
             assert_eq!(scheduling.short_slice, Grant::Granted);
             let text = scheduling.to_string();
             assert!(text.contains("refused (sched_setscheduler(SCHED_FIFO): Invalid"), "{text}");

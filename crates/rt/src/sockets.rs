@@ -1,17 +1,17 @@
-//! Small things about sockets that both packet and UDP sockets want.
+//! Socket options of packet and UDP sockets.
 
 use std::ffi::CStr;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::RawFd;
 
-/// Asks for a receive buffer of `bytes`, past the machine's limit where that is allowed; returns
-/// what was granted, without the kernel's doubling.
+/// Requests a receive buffer of `bytes`, above the system's limit if permitted; returns the granted
+/// size without the kernel's doubling.
 pub(crate) fn receive_buffer(fd: RawFd, bytes: usize) -> usize {
     buffer(fd, bytes, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF)
 }
 
-/// As [`receive_buffer`], for what is on its way out.
+/// As [`receive_buffer`], for the send buffer.
 pub(crate) fn send_buffer(fd: RawFd, bytes: usize) -> usize {
     buffer(fd, bytes, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)
 }
@@ -19,13 +19,13 @@ pub(crate) fn send_buffer(fd: RawFd, bytes: usize) -> usize {
 fn buffer(fd: RawFd, bytes: usize, forced: i32, plain: i32) -> usize {
     let wanted = i32::try_from(bytes).unwrap_or(i32::MAX / 2);
     if set_number(fd, libc::SOL_SOCKET, forced, wanted).is_err() {
-        // Cut down to the limit silently; what was granted is read below.
+        // The kernel reduces it to the limit silently; the granted size is read below.
         let _ = set_number(fd, libc::SOL_SOCKET, plain, wanted);
     }
     number(fd, libc::SOL_SOCKET, plain).map_or(0, |granted| granted as usize / 2)
 }
 
-/// Sets a socket option that is a number.
+/// Sets a numeric socket option.
 pub(crate) fn set_number(fd: RawFd, level: i32, name: i32, value: i32) -> io::Result<()> {
     let len = size_of::<i32>() as libc::socklen_t;
     // SAFETY: `value` is `len` bytes that outlive the call.
@@ -42,7 +42,7 @@ fn number(fd: RawFd, level: i32, name: i32) -> io::Result<i32> {
     if status == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Datagrams that the kernel dropped at this socket because nobody read them in time.
+/// Datagrams dropped by the kernel at this socket because they were not read in time.
 pub(crate) fn dropped(fd: RawFd) -> u64 {
     // `SK_MEMINFO_DROPS` of `linux/sock_diag.h` is the last of nine numbers.
     let mut memory = [0u32; 9];
@@ -55,8 +55,8 @@ pub(crate) fn dropped(fd: RawFd) -> u64 {
     if status == 0 { u64::from(memory[8]) } else { 0 }
 }
 
-/// The IP addresses of `interface` in the calling thread's network namespace, without those that
-/// IPv6 gives to every interface.
+/// The IP addresses of `interface` in the calling thread's network namespace, without IPv6
+/// link-local ones.
 pub(crate) fn addresses(interface: &str) -> Vec<IpAddr> {
     let mut first = std::ptr::null_mut();
     // SAFETY: `first` is valid to write to.

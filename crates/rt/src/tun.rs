@@ -1,11 +1,11 @@
-//! A network interface whose other end is this process: IP packets, one in each call.
+//! A TUN interface: one IP packet per call.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// A TUN interface; it goes with this.
+/// A TUN interface; it is removed when this is dropped.
 #[derive(Debug)]
 pub struct Tun {
     file: File,
@@ -13,12 +13,12 @@ pub struct Tun {
 }
 
 impl Tun {
-    /// Makes an interface called `name` in the thread's network namespace; it is down, without
-    /// addresses, and its calls do not wait.
+    /// Creates an interface `name` in the thread's network namespace; it is down, without
+    /// addresses, and its calls do not block.
     ///
     /// # Errors
-    /// `EPERM` without `CAP_NET_ADMIN`; `EBUSY` when the name is taken; `ENOENT` or `EACCES` when
-    /// there is no `/dev/net/tun` for this process.
+    /// `EPERM` without `CAP_NET_ADMIN`; `EBUSY` if the name is in use; `ENOENT` or `EACCES` without
+    /// access to `/dev/net/tun`.
     pub fn open(name: &str) -> io::Result<Self> {
         if name.is_empty() || name.len() >= libc::IFNAMSIZ || name.contains(['/', '%', '\0']) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a name for an interface"));
@@ -46,18 +46,18 @@ impl Tun {
         &self.name
     }
 
-    /// The next packet that the kernel sends out of the interface; its length.
+    /// Reads the next packet that the kernel sends through the interface; returns its length.
     ///
     /// # Errors
-    /// `WouldBlock` when there is none.
+    /// `WouldBlock` if there is none.
     pub fn receive(&self, packet: &mut [u8]) -> io::Result<usize> {
         (&self.file).read(packet)
     }
 
-    /// Hands the kernel a packet that comes in by the interface.
+    /// Passes a packet to the kernel as received by the interface.
     ///
     /// # Errors
-    /// `WouldBlock` when it takes none now; `EINVAL` when it is no IP packet.
+    /// `WouldBlock` if the queue is full; `EINVAL` if it is no IP packet.
     pub fn send(&self, packet: &[u8]) -> io::Result<()> {
         (&self.file).write(packet).map(drop)
     }
@@ -75,14 +75,14 @@ mod tests {
     use crate::netlink::Netlink;
 
     #[test]
-    fn what_is_no_name_is_refused() {
+    fn invalid_name_is_rejected() {
         for name in ["", "sixteen-letters-", "a/b", "tun%d"] {
             assert_eq!(Tun::open(name).unwrap_err().kind(), io::ErrorKind::InvalidInput);
         }
     }
 
     #[test]
-    fn packets_pass_where_the_machine_allows_it() {
+    fn packets_pass_if_permitted() {
         let name = format!("bp{}", std::process::id());
         let tun = match Tun::open(&name) {
             Ok(tun) => tun,

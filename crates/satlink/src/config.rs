@@ -1,4 +1,4 @@
-//! What a link is: its two directions, and what they share.
+//! Link configuration: two directions, and what they share.
 
 use crate::errors::{GilbertElliott, Outage, TwoStateMarkov};
 use crate::queue::{Discipline, Limit, QueueConfig, Red};
@@ -7,49 +7,48 @@ use alloc::vec::Vec;
 use core::fmt;
 use units::{BitRate, Span};
 
-/// What framing may add to a packet or a cell, and the largest cell, bytes: beyond it sums of sizes
-/// mean nothing any more.
+/// Maximum framing overhead of a packet or a cell, and maximum cell size, in octets; larger values
+/// could overflow sums.
 const MOST_FRAMING: u32 = 65_535;
 
-/// A whole link.
+/// A link.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkConfig {
     /// From the hub to the terminal.
     pub forward: DirectionConfig,
     /// From the terminal to the hub.
     pub return_: DirectionConfig,
-    /// A fading process that both directions see at the same time.
+    /// A fading process shared by both directions.
     pub shared: Option<TwoStateMarkov>,
-    /// When nothing gets through.
+    /// Outages.
     pub outages: Vec<Outage>,
 }
 
-/// One direction of a link. The default passes everything at once: no rate, no delay, no loss.
+/// One direction of a link. The default has no rate limit, no delay and no loss.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DirectionConfig {
-    /// Where frames wait for the line.
+    /// The transmit queue.
     pub queue: QueueConfig,
-    /// Bits per second on the line, framing included; `None`: no time at all.
+    /// Rate of the link transmitter in bit/s, framing included; `None`: no serialization delay.
     pub rate: Option<BitRate>,
-    /// What the link layer adds.
+    /// The link layer's overhead.
     pub framing: Framing,
-    /// Share of the packets lost, each on its own, whatever its length.
+    /// Probability that a packet is lost, independently and regardless of its length.
     pub loss: f64,
-    /// Share of the bits in error; a packet with one is lost, so that of `n` bits on air
-    /// `1 - (1 - ratio)^n` are.
+    /// Bit error ratio; a packet with an error is lost. The loss probability of `n` bits on air is
+    /// `1 - (1 - ratio)^n`.
     pub bit_error_ratio: f64,
-    /// Losses in bursts that are counted in packets.
+    /// Burst losses, in packets.
     pub gilbert: Option<GilbertElliott>,
-    /// From the last bit's leaving to the packet's delivery.
+    /// Propagation delay: from the end of transmission to the delivery.
     pub delay: Span,
-    /// What chance adds to the delay or takes from it.
+    /// Random variation of the delay.
     pub jitter: Jitter,
-    /// Whether a packet waits for those before it when jitter would have it overtake them.
+    /// Whether jitter preserves the order: a packet then waits for those before it.
     pub keep_order: bool,
-    /// Share of the packets that are offered twice; the copy waits, is sent and is lost like
-    /// any other, as netem's does.
+    /// Probability of duplication; the copy is queued, sent and lost like any packet, as in netem.
     pub duplicate: f64,
-    /// Packets that skip the delay.
+    /// Reordering: packets that skip the delay.
     pub reorder: Option<Reorder>,
 }
 
@@ -71,30 +70,30 @@ impl Default for DirectionConfig {
     }
 }
 
-/// The distribution of what is added to the delay. Delays below zero are zero.
+/// Distribution of the delay variation. Negative delays are set to zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Jitter {
-    /// Nothing.
+    /// No variation.
     #[default]
     None,
-    /// Evenly between minus this and plus this (netem's `delay TIME JITTER`).
+    /// Uniform between minus and plus this value (netem's `delay TIME JITTER`).
     Uniform(Span),
-    /// Normally distributed with this standard deviation.
+    /// Normal with this standard deviation.
     Normal(Span),
 }
 
-/// netem's reordering: of each run of `gap` packets the last skips the delay, with this
-/// probability. With a gap of 1 every packet may.
+/// netem's reordering: of each `gap` packets the last skips the delay with this probability. With a
+/// gap of 1 every packet may.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reorder {
-    /// How likely a packet whose turn it is skips the delay.
+    /// Probability that an eligible packet skips the delay.
     pub probability: f64,
-    /// At least this many packets less one are delayed between two that are not; at least 1.
+    /// Minimum distance between two packets that skip the delay; at least 1.
     pub gap: u32,
 }
 
 impl LinkConfig {
-    /// Both directions alike.
+    /// A link with two equal directions.
     pub fn symmetric(direction: DirectionConfig) -> Self {
         Self { forward: direction.clone(), return_: direction, shared: None, outages: Vec::new() }
     }
@@ -107,7 +106,7 @@ impl LinkConfig {
         }
     }
 
-    /// The configuration of one direction, to change.
+    /// The configuration of one direction, mutable.
     pub fn direction_mut(&mut self, direction: Direction) -> &mut DirectionConfig {
         match direction {
             Direction::Forward => &mut self.forward,
@@ -115,8 +114,8 @@ impl LinkConfig {
         }
     }
 
-    /// Out and back without queueing: both delays, and twice the shorter delay of the shared
-    /// process's first state.
+    /// Round-trip time without queuing: both delays, and twice the shorter delay of the first state
+    /// of the shared process.
     pub fn round_trip(&self) -> Span {
         let shared = self.shared.as_ref().map_or(Span::ZERO, |chain| {
             let [first, second] = chain.states[0].delays;
@@ -125,7 +124,7 @@ impl LinkConfig {
         self.forward.delay + self.return_.delay + shared * 2
     }
 
-    /// The queue of this direction, its limits in packets or bytes.
+    /// The queue of this direction, with its limits in packets or octets.
     pub(crate) fn queue(&self, direction: Direction) -> QueueConfig {
         let QueueConfig { discipline, limit } = self.direction(direction).queue;
         let resolve = |limit| self.resolve(direction, limit);
@@ -143,11 +142,11 @@ impl LinkConfig {
         let Limit::BandwidthDelay(products) = limit else { return limit };
         let Some(rate) = self.direction(direction).rate else { return Limit::Bytes(u64::MAX) };
         let bytes = rate.bytes_in(self.round_trip()) as f64 * products;
-        // Never below two full packets, or a short link would pass nothing.
+        // At least two full packets, because a short link would carry nothing otherwise.
         Limit::Bytes((bytes as u64).max(3_000))
     }
 
-    /// Checks every number of the link.
+    /// Checks all values.
     pub fn validate(&self) -> Result<(), ConfigError> {
         for direction in Direction::BOTH {
             self.direction(direction).validate(direction)?;
@@ -241,53 +240,53 @@ fn probability(
     }
 }
 
-/// Why a link cannot be built.
+/// Why a configuration is invalid.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// A share is below 0, above 1, or not a number.
+    /// A probability is below 0, above 1, or not a number.
     NotAProbability {
-        /// Which.
+        /// The setting.
         what: &'static str,
-        /// Where; `None`: shared by both.
+        /// The direction; `None`: shared by both.
         direction: Option<Direction>,
-        /// What was given.
+        /// The value.
         found: f64,
     },
     /// The queue's limit is zero.
     NoRoom {
-        /// Where.
+        /// The direction.
         direction: Direction,
     },
     /// The reordering gap is zero.
     ZeroGap {
-        /// Where.
+        /// The direction.
         direction: Direction,
     },
-    /// A mean stay is below a millisecond.
+    /// A mean sojourn time is below 1 ms.
     StayTooShort {
-        /// What was given.
+        /// The value.
         found: Span,
     },
     /// A periodic outage is as long as its period.
     OutageWithoutEnd,
-    /// A fair queue's quantum is below 64 bytes.
+    /// A fair queue's quantum is below 64 octets.
     QuantumTooSmall {
-        /// Where.
+        /// The direction.
         direction: Direction,
-        /// What was given.
+        /// The value.
         found: u32,
     },
-    /// Framing adds, or its cells hold, more than 65,535 bytes.
+    /// Framing overhead or cell size exceeds 65,535 octets.
     FramingTooLarge {
-        /// Where.
+        /// The direction.
         direction: Direction,
-        /// What was given.
+        /// The value.
         found: u32,
     },
-    /// RED's thresholds are not in the unit of its limit, or not in order.
+    /// RED's thresholds do not have the unit of its limit, or are not in order.
     RedThresholds {
-        /// Where.
+        /// The direction.
         direction: Direction,
     },
 }

@@ -1,13 +1,13 @@
-//! What went in, what came out, and what became of the rest.
+//! Packet counters of a link.
 
 use crate::DropCause;
 
-/// Packets, and their layer-3 bytes.
+/// A number of packets and of their layer-3 octets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// How many.
+    /// Packets.
     pub packets: u64,
-    /// Their layer-3 bytes together.
+    /// Layer-3 octets.
     pub bytes: u64,
 }
 
@@ -27,43 +27,43 @@ impl Tally {
     }
 }
 
-/// The accounts of one direction.
+/// Counters of one direction.
 ///
-/// At every moment `offered + duplicated = delivered + dropped + held`, in packets and in
-/// bytes; see [`Counters::balances`].
+/// Packet conservation holds at all times, in packets and in octets: `offered + duplicated =
+/// delivered + dropped + held`; see [`Counters::balances`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Handed in.
+    /// Offered to the link.
     pub offered: Tally,
-    /// Copies that the link made.
+    /// Copies made by the link.
     pub duplicated: Tally,
-    /// Handed out.
+    /// Delivered.
     pub delivered: Tally,
-    /// In the link: waiting, on the line, under way, or due and not yet fetched.
+    /// In the link: queued, in transmission, in propagation, or due and not yet fetched.
     pub held: Tally,
-    /// Put on air, delivered or not; bytes are bytes on air, with framing.
+    /// Transmitted, delivered or not; octets include framing.
     pub sent: Tally,
-    /// The fullest that the queue has been, bytes as on air, with the one in service.
+    /// Maximum occupancy of the queue, the frame in service included; octets include framing.
     pub fullest: Tally,
     /// Frames marked with congestion experienced in place of a drop.
     pub marked: u64,
-    /// Frames sent ahead of their turn on request.
+    /// Frames reordered by configuration.
     pub reordered: u64,
     dropped: [Tally; DropCause::ALL.len()],
 }
 
 impl Counters {
-    /// What was dropped for `cause`.
+    /// Frames dropped for `cause`.
     pub fn dropped(&self, cause: DropCause) -> Tally {
         self.dropped[cause as usize]
     }
 
-    /// What was dropped for any cause.
+    /// Frames dropped for any cause.
     pub fn dropped_in_all(&self) -> Tally {
         self.dropped.iter().fold(Tally::default(), |sum, &tally| sum.plus(tally))
     }
 
-    /// Whether the accounts balance: `offered + duplicated = delivered + dropped + held`.
+    /// Whether packet conservation holds: `offered + duplicated = delivered + dropped + held`.
     pub fn balances(&self) -> bool {
         self.offered.plus(self.duplicated)
             == self.delivered.plus(self.dropped_in_all()).plus(self.held)

@@ -1,20 +1,20 @@
-//! Frames, where they go, and what becomes of them.
+//! Frames, directions, and results of transmission.
 
 use core::fmt;
 use units::Instant;
 
-/// What travels: anything with a length.
+/// A frame on a link: anything with a length.
 #[expect(clippy::len_without_is_empty, reason = "a packet is never empty")]
 pub trait Frame: Clone {
-    /// Layer-3 bytes: the IP packet's length. Framing is the link's to add.
+    /// Layer-3 octets: the length of the IP packet. The link adds the framing.
     fn len(&self) -> usize;
 
-    /// Which flow it belongs to, for fair queueing.
+    /// Its flow, for fair queueing.
     fn flow(&self) -> u64 {
         0
     }
 
-    /// Sets "congestion experienced"; false when the packet cannot carry it.
+    /// Sets "congestion experienced"; false if the packet does not support it.
     fn mark(&mut self) -> bool {
         false
     }
@@ -29,9 +29,9 @@ impl Frame for alloc::vec::Vec<u8> {
 /// One of a link's two directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
-    /// From the hub to the terminal: down.
+    /// From the hub to the terminal: forward link.
     Forward,
-    /// From the terminal to the hub: up.
+    /// From the terminal to the hub: return link.
     Return,
 }
 
@@ -39,7 +39,7 @@ impl Direction {
     /// Both, forward first.
     pub const BOTH: [Self; 2] = [Self::Forward, Self::Return];
 
-    /// The other one.
+    /// The opposite direction.
     #[must_use]
     pub fn opposite(self) -> Self {
         match self {
@@ -58,34 +58,34 @@ impl fmt::Display for Direction {
     }
 }
 
-/// What became of an offered frame.
+/// Result of an offer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Admission<F> {
-    /// It is in the link (it may yet be lost on air).
+    /// The frame was accepted (it may still be lost on air).
     Queued,
-    /// It is not, for this reason; here it is back.
+    /// The frame was dropped for this cause and is returned.
     Dropped(DropCause, F),
 }
 
-/// A frame that came through.
+/// A delivered frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery<F> {
-    /// When it arrived, which may be earlier than it was asked for.
+    /// Time of delivery, which may be earlier than the call.
     pub at: Instant,
-    /// The direction that it took.
+    /// Direction.
     pub direction: Direction,
     /// The frame.
     pub frame: F,
     /// When it was offered.
     pub offered_at: Instant,
-    /// When its last bit left: waiting and sending end here, propagation begins.
+    /// End of its transmission: queuing and serialization end here, propagation starts.
     pub sent_at: Instant,
 }
 
-/// Why a frame was dropped. Of several reasons the first in this order counts, queue first.
+/// Why a frame was dropped. Of several causes the first in this order is counted, queue first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DropCause {
-    /// No room in the queue.
+    /// The queue is full.
     QueueFull,
     /// Random early detection.
     Early,
@@ -95,9 +95,9 @@ pub enum DropCause {
     Fade,
     /// The Gilbert-Elliott model.
     Burst,
-    /// A bit in error.
+    /// A bit error.
     BitError,
-    /// Random loss of packets.
+    /// Random packet loss.
     Loss,
 }
 

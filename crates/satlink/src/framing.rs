@@ -1,12 +1,12 @@
-//! Framing: how many bytes a packet takes on air.
+//! Framing: octets on air per packet.
 
-/// What the link layer adds to a layer-3 packet.
+/// The overhead of the link layer on a layer-3 packet.
 ///
-/// Sizes are those of frames sent back to back. Stuffed bits and bytes (HDLC, AX.25) depend on
-/// the payload and are left out.
+/// Sizes are those of frames sent back to back. Bit and byte stuffing (HDLC, AX.25) depends on the
+/// payload and is not included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Framing {
-    /// Nothing is added: the rate counts IP bytes.
+    /// None: the rate counts IP octets.
     #[default]
     Plain,
     /// IEEE 802.3: header 14, check sequence 4, at least 64 together; then preamble 8, gap 12.
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn netems_cells_cost_what_netem_says() {
+    fn cells_have_the_overhead_of_netem() {
         let atm = Framing::Cells { overhead: 8, cell_size: 48, cell_overhead: 5 };
         assert_eq!(atm.on_air(40), 53);
         assert_eq!(atm.on_air(1500), Framing::Aal5VirtualCircuit.on_air(1500));

@@ -1,7 +1,6 @@
-//! What must hold for a link described by any text, and for any frames of compressed headers, as
-//! functions of them.
+//! Properties that must hold for any link description and for any compressed frames.
 //!
-//! The targets in `fuzz/` breed texts and frames; the tests draw random ones.
+//! The targets in `fuzz/` generate the input; the tests use random input.
 
 use crate::compression::{Compressor, Decompressor};
 use crate::{Direction, Link, words};
@@ -9,15 +8,15 @@ use alloc::vec;
 use alloc::vec::Vec;
 use units::{Instant, Span};
 
-/// Reads `text` as the words of a link file; a link that it describes is used for two seconds,
-/// and must account for every frame.
+/// Parses `text` as a link description. A link that it describes is used for 2 s and must account
+/// for every frame.
 ///
 /// # Panics
-/// When the link loses count, or is never empty again.
+/// If packet conservation is violated or the link does not become empty.
 pub fn words(text: &[u8]) {
     let Ok(text) = core::str::from_utf8(text) else { return };
     if let Ok(star) = words::parse_star(text) {
-        // Whether it makes sense or not, it is said and nothing else happens.
+        // An invalid description is an error without other effects.
         drop(star.with_terminals(&["a".into(), "b".into()]));
     }
     let Ok(config) = words::parse_file(text) else { return };
@@ -36,12 +35,12 @@ pub fn words(text: &[u8]) {
     }
 }
 
-/// Takes `octets` as frames, each with its length before it, that reach one end of a link with
-/// header compression. What they make goes on over a link of its own and must come out of it as
-/// it went in; requests are answered as they come.
+/// Takes `octets` as length-prefixed frames that arrive at one end of a link with header
+/// compression. The restored packets are sent over another such link and must be restored
+/// unchanged; requests are answered.
 ///
 /// # Panics
-/// When a packet comes out other than it went in.
+/// If a packet is not restored unchanged.
 pub fn compression(mut octets: &[u8]) {
     let mut attacked = Decompressor::new();
     let (mut compressor, mut decompressor) = (Compressor::new(), Decompressor::new());
@@ -49,7 +48,7 @@ pub fn compression(mut octets: &[u8]) {
         let (frame, rest) = rest.split_at(usize::from(length).min(rest.len()));
         octets = rest;
         compressor.handle_request(frame);
-        // What went into it may be anything; what it takes for a packet is a packet.
+        // The input is arbitrary, and everything that decompresses is a packet.
         let packet = attacked.decompress(frame).unwrap_or_else(|_| frame.to_vec());
         if let Some(request) = attacked.poll_request() {
             compressor.handle_request(&request);

@@ -1,4 +1,4 @@
-//! The two directions together.
+//! A link with both directions.
 
 use crate::errors::Air;
 use crate::pipeline::Pipeline;
@@ -7,10 +7,9 @@ use units::{Instant, RngStream};
 
 /// A satellite link: two directions, and the channel that they share.
 ///
-/// Everything that happens is computed from scheduled times. A driver that calls late, or more
-/// often than it need, sees the same frames delivered with the same times, and the same ones
-/// lost: only offers and changes happen when they are made. Time that runs backwards counts as
-/// standing still.
+/// All events are computed from scheduled times. The time and number of calls do not affect which
+/// frames are delivered or lost, nor their times; only offers and changes take effect when they are
+/// made. If time runs backwards it counts as unchanged.
 #[derive(Debug)]
 pub struct Link<F> {
     forward: Pipeline<F>,
@@ -20,13 +19,13 @@ pub struct Link<F> {
 }
 
 impl<F: Frame> Link<F> {
-    /// A link whose randomness comes from `seed` and `run`, and whose epoch (for outages and
+    /// A link whose random numbers derive from `seed` and `run`, and whose epoch (for outages and
     /// the shared process) is [`Instant::ZERO`].
     pub fn new(config: &LinkConfig, seed: u64, run: u64) -> Result<Self, ConfigError> {
         Self::starting_at(config, seed, run, Instant::ZERO)
     }
 
-    /// As [`Link::new`], with `epoch` as the time from which outages count.
+    /// As [`Link::new`], with `epoch` as the time to which outages are relative.
     pub fn starting_at(
         config: &LinkConfig,
         seed: u64,
@@ -42,7 +41,7 @@ impl<F: Frame> Link<F> {
         })
     }
 
-    /// Hands in a frame at `now`. A dropped one is given back.
+    /// Offers a frame at `now`. A dropped frame is returned.
     pub fn offer(&mut self, now: Instant, direction: Direction, frame: F) -> Admission<F> {
         self.advance(now);
         let now = self.now;
@@ -52,8 +51,8 @@ impl<F: Frame> Link<F> {
         }
     }
 
-    /// The next frame that has arrived by `now`, in the order of their times; of two at the same
-    /// time the forward one first.
+    /// The next frame that has arrived by `now`, in order of time; of two at the same time the
+    /// forward one first.
     pub fn poll_delivery(&mut self, now: Instant) -> Option<Delivery<F>> {
         self.advance(now);
         let forward = self.forward.next_delivery().filter(|&at| at <= self.now);
@@ -75,8 +74,8 @@ impl<F: Frame> Link<F> {
         })
     }
 
-    /// When to call [`Link::poll_delivery`] next; `None`: nothing is in the link. It may find
-    /// nothing then, and name a later time.
+    /// Returns when to call [`Link::poll_delivery`] next; `None`: the link is empty. That call may
+    /// find nothing and a later time be returned.
     pub fn poll_timeout(&self) -> Option<Instant> {
         match (self.forward.next_event(), self.return_.next_event()) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -84,13 +83,13 @@ impl<F: Frame> Link<F> {
         }
     }
 
-    /// Lets time pass until `now`. Every other call does so too.
+    /// Advances to `now`. Every other call does this as well.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.advance(now);
     }
 
-    /// Changes anything from `now` on, without new seeds: what is on the line keeps its end,
-    /// what is under way its arrival, what waits its place.
+    /// Changes the configuration from `now` on, with the same random streams. Frames in
+    /// transmission and in propagation keep their times; queued ones keep their place.
     pub fn reconfigure(&mut self, now: Instant, config: &LinkConfig) -> Result<(), ConfigError> {
         config.validate()?;
         self.advance(now);
@@ -101,19 +100,19 @@ impl<F: Frame> Link<F> {
         Ok(())
     }
 
-    /// The accounts of one direction.
+    /// Counters of one direction.
     pub fn counters(&self, direction: Direction) -> &Counters {
         self.pipeline(direction).counters()
     }
 
-    /// What waits for the line or is on it, in packets and in bytes on air.
+    /// Frames queued or in transmission, with octets on air.
     pub fn backlog(&self, direction: Direction) -> Tally {
         let backlog = self.pipeline(direction).backlog();
         Tally { packets: backlog.packets, bytes: backlog.bytes }
     }
 
-    /// Counts anew what each direction holds, and says whether all accounts balance. Slow: for
-    /// tests and invariant checkers.
+    /// Recounts the frames of each direction; returns whether packet conservation holds. Slow: for
+    /// tests and invariant checks.
     pub fn audit(&self) -> bool {
         Direction::BOTH.into_iter().all(|direction| {
             let pipeline = self.pipeline(direction);

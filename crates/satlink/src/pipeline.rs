@@ -1,4 +1,4 @@
-//! One direction: the queue, the line, what happens on air, and the way.
+//! One direction: queue, transmitter, errors, propagation.
 
 use crate::errors::{Air, Errors};
 use crate::propagation::{Flight, Propagation};
@@ -7,7 +7,7 @@ use crate::{Admission, Counters, Direction, DirectionConfig, DropCause, Frame, L
 use alloc::format;
 use units::{BitRate, Instant, RngStream, Serializer, Span};
 
-/// How long the packet is whose sending time RED counts idle time in, bytes.
+/// The packet length in octets whose serialization delay is the unit of RED's idle time.
 const TYPICAL_PACKET: u64 = 1_000;
 
 /// One direction of a link.
@@ -58,7 +58,7 @@ impl<F: Frame> Pipeline<F> {
         &self.counters
     }
 
-    /// Waiting and on the line, in frames and bytes on air.
+    /// Frames queued and in transmission, with octets on air.
     pub(crate) fn backlog(&self) -> InService {
         let (waiting, service) = (self.queue.backlog(), self.in_service());
         InService {
@@ -67,7 +67,7 @@ impl<F: Frame> Pipeline<F> {
         }
     }
 
-    /// Takes new settings at a time up to which this direction has been advanced.
+    /// Applies new settings at a time to which this direction has been advanced.
     pub(crate) fn reconfigure(&mut self, config: &LinkConfig, now: Instant, air: &mut Air) {
         let new = config.direction(self.direction);
         self.queue.reconfigure(config.queue(self.direction));
@@ -76,12 +76,12 @@ impl<F: Frame> Pipeline<F> {
         }
         self.config = new.clone();
         if self.on_line.is_none() {
-            // Without a rate, what waited goes at once.
+            // Without a rate queued frames are sent immediately.
             self.start_next(now, air);
         }
     }
 
-    /// Takes a frame at `now`, a time up to which this direction has been advanced.
+    /// Enqueues a frame at `now`, to which this direction has been advanced.
     pub(crate) fn offer(&mut self, now: Instant, frame: F, air: &mut Air) -> Admission<F> {
         self.counters.offered.add(frame.len() as u64);
         let copy = (self.config.duplicate > 0.0 && self.copies.chance(self.config.duplicate))
@@ -89,13 +89,13 @@ impl<F: Frame> Pipeline<F> {
         let admission = self.admit(now, frame, air);
         if let Some(copy) = copy {
             self.counters.duplicated.add(copy.len() as u64);
-            // Its fate is in the counters: nobody waits for an answer about it.
+            // The counters record its result, which the caller does not need.
             drop(self.admit(now, copy, air));
         }
         admission
     }
 
-    /// Lets everything happen that is due by `now`.
+    /// Processes all events due by `now`.
     pub(crate) fn advance(&mut self, now: Instant, air: &mut Air) {
         while let Some(on_line) = self.on_line.take_if(|on_line| on_line.until <= now) {
             let free = on_line.until;
@@ -118,8 +118,8 @@ impl<F: Frame> Pipeline<F> {
         self.way.next_at()
     }
 
-    /// When to look again: at the next delivery, or, where a frame still on the line may come
-    /// before it, when that frame may come first.
+    /// The time of the next delivery, or the earliest possible delivery of the frame in
+    /// transmission if that is earlier.
     pub(crate) fn next_event(&self) -> Option<Instant> {
         let least = || Propagation::<F>::least_delay(&self.config);
         match (&self.on_line, self.way.next_at()) {
@@ -132,12 +132,12 @@ impl<F: Frame> Pipeline<F> {
         }
     }
 
-    /// Since when a frame has been on air; `now` if none is.
+    /// Since when the current frame has been on air; `now` if there is none.
     pub(crate) fn on_air_since(&self, now: Instant) -> Instant {
         self.on_line.as_ref().map_or(now, |on_line| on_line.from)
     }
 
-    /// What is held, counted anew from what is there: packets and layer-3 bytes.
+    /// The frames held, recounted: packets and layer-3 octets.
     pub(crate) fn audit(&self) -> (u64, u64) {
         let way = self.way.frames().map(|frame| (1, frame.len() as u64));
         let line = self.on_line.iter().map(|on_line| (1, on_line.waiting.frame.len() as u64));
@@ -175,7 +175,7 @@ impl<F: Frame> Pipeline<F> {
         admission
     }
 
-    /// Puts the next frame on the line; with no rate, all of them through it.
+    /// Starts the transmission of the next frame; without a rate, of all frames.
     fn start_next(&mut self, now: Instant, air: &mut Air) {
         while let Some(waiting) = self.queue.leave(now) {
             let until = match &mut self.line {
@@ -191,7 +191,7 @@ impl<F: Frame> Pipeline<F> {
         }
     }
 
-    /// The last bit has left: what became of the frame on air?
+    /// Handles the end of a transmission: decides on errors.
     fn finish(&mut self, on_line: OnLine<F>, air: &mut Air) {
         let OnLine { waiting, from, until } = on_line;
         let Waiting { frame, offered_at, on_air } = waiting;
@@ -217,7 +217,7 @@ impl<F: Frame> Pipeline<F> {
         })
     }
 
-    /// A line of `rate` that is free when the present one is.
+    /// A transmitter of `rate` that is free when the current one is.
     fn line_at(&self, rate: BitRate) -> Serializer {
         let mut line = self.line.clone().unwrap_or_else(|| Serializer::new(rate));
         line.set_rate(rate);

@@ -1,4 +1,4 @@
-//! Links by name: typical ones, and those of the papers.
+//! Named link profiles: typical links, and those of the papers.
 
 use crate::errors::{MarkovState, TwoStateMarkov};
 use crate::{DirectionConfig, Framing, Jitter, Limit, LinkConfig, QueueConfig};
@@ -7,9 +7,9 @@ use units::{BitRate, Span};
 /// A named link.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
-    /// What to ask for.
+    /// Its name.
     pub name: &'static str,
-    /// What it is, for people.
+    /// A short description.
     pub about: &'static str,
     build: fn() -> LinkConfig,
 }
@@ -21,7 +21,7 @@ impl Profile {
     }
 }
 
-/// The link called `name`.
+/// The link of the profile `name`.
 pub fn by_name(name: &str) -> Option<LinkConfig> {
     ALL.iter().find(|profile| profile.name == name).map(Profile::config)
 }
@@ -88,14 +88,14 @@ pub const ALL: &[Profile] = &[
     },
 ];
 
-/// Elaasar et al. 2003, bit corruption: both states last `mean_stay` on average, and the bad one
-/// drops this share (0 to 0.5 in the paper).
+/// Elaasar et al. 2003, bit corruption: both states have a mean sojourn of `mean_stay`, and the bad
+/// one has this loss rate (0 to 0.5 in the paper).
 pub fn elaasar_corruption(mean_stay: Span, drop: f64) -> LinkConfig {
     elaasar(mean_stay, mean_stay, drop)
 }
 
-/// Elaasar et al. 2003, hand-off: blackouts of mean `rendezvous`, `rate_percent` (1 to 15) of the
-/// time.
+/// Elaasar et al. 2003, hand-off: blackouts of mean `rendezvous`, for `rate_percent` (1 to 15) of
+/// the time.
 pub fn elaasar_handoff(rendezvous: Span, rate_percent: f64) -> LinkConfig {
     elaasar(rest(rendezvous, rate_percent), rendezvous, 1.0)
 }
@@ -106,12 +106,13 @@ pub fn elaasar_connectivity(rendezvous: Span, rate_percent: f64) -> LinkConfig {
     elaasar(rendezvous, rest(rendezvous, rate_percent), 1.0)
 }
 
-/// The other state's mean stay: `100 d / rate - d`.
+/// The mean sojourn of the other state: `100 d / rate - d`.
 fn rest(rendezvous: Span, rate_percent: f64) -> Span {
     Span::from_secs_f64(rendezvous.as_secs_f64() * (100.0 / rate_percent - 1.0))
 }
 
-/// No rate is given there: the hosts are processes. One of 100 and 150 ms is drawn for each stay.
+/// The paper gives no rate: the hosts are processes. One of 100 and 150 ms is drawn for each
+/// sojourn.
 fn elaasar(good: Span, bad: Span, drop: f64) -> LinkConfig {
     let delays = [Span::from_millis(100), Span::from_millis(150)];
     let state = |mean_stay, drop| MarkovState { mean_stay, drop, delays, second_delay: 0.5 };
@@ -173,7 +174,7 @@ fn marchese() -> LinkConfig {
     symmetric(BitRate::from_kbps(2_048), Span::from_millis(250), Framing::Plain)
 }
 
-/// Without the multiple access: one terminal has the whole return channel.
+/// Without multiple access: one terminal has the whole return link.
 fn mhatre_rosenberg() -> LinkConfig {
     let mut link =
         asymmetric(BitRate::from_mbps(50), BitRate::from_kbps(100), Span::from_millis(270));
@@ -188,7 +189,7 @@ mod tests {
     use alloc::vec::Vec;
 
     #[test]
-    fn every_profile_makes_a_link_and_has_its_own_name() {
+    fn profiles_are_valid_and_have_unique_names() {
         for (index, profile) in ALL.iter().enumerate() {
             let link = Link::<Vec<u8>>::new(&profile.config(), 1, 0);
             assert!(link.is_ok(), "{}: {link:?}", profile.name);
@@ -204,8 +205,8 @@ mod tests {
     }
 
     #[test]
-    fn the_papers_other_stays_follow_from_the_rate() {
-        // Protocol facts 3.4: 0.5 s at 1 % and 15 % give 49.5 s and 2.83 s; 5 s at 1 % gives 495.
+    fn other_sojourns_follow_from_the_rate() {
+        // 0.5 s at 1 % and 15 % give 49.5 s and 2.83 s; 5 s at 1 % gives 495 s.
         let good = |link: &LinkConfig| link.shared.expect("a process").states[0].mean_stay;
         let half = Span::from_millis(500);
         assert_eq!(good(&elaasar_handoff(half, 1.0)), Span::from_millis(49_500));

@@ -1,4 +1,4 @@
-//! The way through space: delay, jitter, and who may overtake whom.
+//! Propagation: delay, jitter and reordering.
 
 use crate::config::Jitter;
 use crate::{DirectionConfig, Frame};
@@ -6,7 +6,7 @@ use alloc::collections::VecDeque;
 use alloc::format;
 use units::{Instant, RngStream, Span};
 
-/// A frame under way, or due.
+/// A frame in propagation, or due.
 #[derive(Debug)]
 pub(crate) struct Flight<F> {
     pub(crate) at: Instant,
@@ -15,12 +15,12 @@ pub(crate) struct Flight<F> {
     pub(crate) sent_at: Instant,
 }
 
-/// The frames of one direction that have left the line.
+/// The transmitted frames of one direction.
 #[derive(Debug)]
 pub(crate) struct Propagation<F> {
-    /// By time of delivery; of equals the one that left first.
+    /// By time of delivery; of equal times the one transmitted first.
     flights: VecDeque<Flight<F>>,
-    /// No frame that keeps the order is delivered before this.
+    /// No frame in order is delivered before this time.
     latest: Instant,
     /// Frames delayed since the last that skipped the delay.
     delayed: u32,
@@ -40,7 +40,7 @@ impl<F: Frame> Propagation<F> {
         }
     }
 
-    /// Sends a frame on its way that left the line at `sent_at`; `extra` comes on top of the
+    /// Starts the propagation of a frame transmitted at `sent_at`; `extra` is added to the
     /// configured delay. Returns whether it skipped the delay.
     pub(crate) fn launch(
         &mut self,
@@ -69,30 +69,30 @@ impl<F: Frame> Propagation<F> {
         ahead
     }
 
-    /// The least that any frame is delayed.
+    /// Minimum delay of any frame.
     pub(crate) fn least_delay(config: &DirectionConfig) -> Span {
         if config.reorder.is_some() {
             return Span::ZERO;
         }
         match config.jitter {
             Jitter::None => config.delay,
-            // A nanosecond for rounding.
+            // 1 ns for rounding.
             Jitter::Uniform(width) => config.delay - width - Span::from_nanos(1),
             Jitter::Normal(_) => Span::ZERO,
         }
     }
 
-    /// When the next is due.
+    /// When the next frame is due.
     pub(crate) fn next_at(&self) -> Option<Instant> {
         self.flights.front().map(|flight| flight.at)
     }
 
-    /// The next, if due by `now`.
+    /// The next frame, if due by `now`.
     pub(crate) fn land(&mut self, now: Instant) -> Option<Flight<F>> {
         if self.next_at()? <= now { self.flights.pop_front() } else { None }
     }
 
-    /// All frames under way, for auditing.
+    /// All frames in propagation, for audits.
     pub(crate) fn frames(&self) -> impl Iterator<Item = &F> {
         self.flights.iter().map(|flight| &flight.frame)
     }

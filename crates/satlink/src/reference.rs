@@ -7,8 +7,8 @@
 //!   mesh             each station ≈≈≈ every other, each with a user                   figure 3
 //! ```
 //!
-//! A [`Plan`] is only who is joined with whom and by what. The simulator and the testbed each
-//! build what they need of it.
+//! A [`Plan`] contains only the topology and the links. The simulator and the testbed build
+//! networks from it.
 //!
 //! ```
 //! use satlink::reference::Plan;
@@ -26,14 +26,14 @@ use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// What stands at a site.
+/// The role of a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// An end user, or a server in the terrestrial network.
     User,
-    /// An earth station: where a gateway may stand.
+    /// An earth station: a possible location of a gateway.
     Station,
-    /// A satellite that passes packets on to those whom they are for.
+    /// A satellite that forwards packets.
     Satellite,
 }
 
@@ -42,11 +42,11 @@ pub enum Role {
 pub struct Site {
     /// Its name, unique in its plan: letters, digits and "-".
     pub name: String,
-    /// What stands there.
+    /// Its role.
     pub role: Role,
 }
 
-/// What joins two sites.
+/// The medium between two sites.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
     /// The terrestrial network.
@@ -55,14 +55,14 @@ pub enum Medium {
     Space,
 }
 
-/// Two sites that are joined.
+/// A connection of two sites.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wire {
-    /// The sites, by their places in the plan. The forward direction is from the first.
+    /// The indices of the sites. The forward direction is from the first.
     pub ends: [usize; 2],
-    /// What it is.
+    /// Its medium.
     pub medium: Medium,
-    /// What it does to packets.
+    /// Its link.
     pub config: LinkConfig,
 }
 
@@ -71,7 +71,7 @@ pub struct Wire {
 pub struct Plan {
     /// Its sites.
     pub sites: Vec<Site>,
-    /// What joins them.
+    /// Its connections.
     pub wires: Vec<Wire>,
 }
 
@@ -86,7 +86,7 @@ impl Plan {
     /// own (note 1 to figure 1).
     ///
     /// # Panics
-    /// Without a hop.
+    /// If `hops` is zero.
     pub fn several_hops(terrestrial: &LinkConfig, space: &LinkConfig, hops: usize) -> Self {
         assert!(hops > 0, "at least one hop");
         let mut plan = Self::default();
@@ -103,13 +103,13 @@ impl Plan {
         plan
     }
 
-    /// A server and a hub, and users at remote stations (figure 2). What the hub sends takes
+    /// A server and a hub, and users at remote stations (figure 2). The hub's traffic takes
     /// `space`'s forward direction, one channel for all remotes; each remote has a return channel
-    /// of its own. A process that both directions of `space` share runs on each of these on its
-    /// own; outages are the same on all.
+    /// of its own. A process that both directions of `space` share runs independently on each of
+    /// these; outages are the same on all.
     ///
     /// # Panics
-    /// Without a remote.
+    /// If `remotes` is zero.
     pub fn star(terrestrial: &LinkConfig, space: &LinkConfig, remotes: usize) -> Self {
         assert!(remotes > 0, "at least one remote station");
         let mut plan = Self::default();
@@ -130,8 +130,8 @@ impl Plan {
         plan
     }
 
-    /// Earth stations of which any two are joined by a satellite link, each with a user
-    /// (figure 3).
+    /// Earth stations of which any two are connected by a satellite link, each with a user (figure
+    /// 3).
     ///
     /// # Panics
     /// With fewer than two stations.
@@ -163,19 +163,19 @@ impl Plan {
         self.wires.push(Wire { ends, medium, config: config.clone() });
     }
 
-    /// The place of the site of this name.
+    /// The index of the site of this name.
     pub fn find(&self, name: &str) -> Option<usize> {
         self.sites.iter().position(|site| site.name == name)
     }
 
-    /// The places of the sites with this role, in order.
+    /// The indices of the sites with this role, in order.
     pub fn with_role(&self, role: Role) -> impl Iterator<Item = usize> {
         let all = self.sites.iter().enumerate();
         all.filter(move |(_, site)| site.role == role).map(|(place, _)| place)
     }
 
-    /// The wires of a shortest way, in wires; of equals that with the first wire in the plan.
-    /// Ways do not lead through users. Empty when there is none, or nowhere to go.
+    /// The wires of a shortest path; of equal ones that with the first wire in the plan. Paths do
+    /// not lead through users. Empty if there is no path or `from` equals `to`.
     pub fn way(&self, from: usize, to: usize) -> Vec<usize> {
         let mut came: Vec<Option<usize>> = vec![None; self.sites.len()];
         let mut reached = VecDeque::from([from]);
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_station_knows_who_is_ashore() {
+    fn sites_ashore_of_a_station() {
         let [lan, space] = links();
         let plan = Plan::several_hops(&lan, &space, 2);
         let names = |station: &str| -> Vec<&str> {

@@ -1,17 +1,18 @@
-//! What each way of controlling the rate makes of each case.
+//! Prints the results of each rate control for each case.
 //!
 //! `cargo run -p sim --release --example controllers -- [PART OF A CASE'S NAME] [SEED]`
 
-use sim::scenario::controllers::{Way, all, measure};
+use sim::scenario::controllers::{RateControl, all, measure};
 
 fn main() {
     let mut args = std::env::args().skip(1);
     let part = args.next().unwrap_or_default();
     let seed = args.next().and_then(|word| word.parse().ok()).unwrap_or(1);
-    let names: Vec<String> = Way::ALL.iter().map(|way| format!("{:>9}", way.name())).collect();
+    let names: Vec<String> =
+        RateControl::ALL.iter().map(|way| format!("{:>9}", way.name())).collect();
     println!("{:20}{}", "", names.join(""));
     for case in all().iter().filter(|case| case.key().contains(&part)) {
-        let seen = Way::ALL.map(|way| measure(case, way, seed, 0));
+        let seen = RateControl::ALL.map(|way| measure(case, way, seed, 0));
         let row = |what: &str, of: &dyn Fn(usize) -> f64| {
             let cells: Vec<String> =
                 (0..seen.len()).map(|index| format!("{:9.3}", of(index))).collect();

@@ -1,4 +1,4 @@
-//! Measures what the project promises, under virtual time, and prints it beside the bounds.
+//! Measures the guaranteed figures under virtual time and prints them beside their bounds.
 //!
 //! `cargo run -p sim --example figures --release`, with seeds as arguments (default 1).
 
@@ -62,7 +62,7 @@ fn setting(words: &str, seed: u64) -> Setting {
     Setting::new("geo", words).with_seed(seed)
 }
 
-/// Goodput and return channel of plain downloads.
+/// Goodput and return-link rate of plain downloads.
 fn downloads(seed: u64) -> Vec<Row> {
     let cases = [
         ("10 Mbit/s", "", 0.98, 4.0, 1),
@@ -96,9 +96,9 @@ fn downloads(seed: u64) -> Vec<Row> {
         });
     }
     for (what, words) in [
-        ("10 Mbit/s, told nothing", ""),
-        ("10 Mbit/s, told nothing, 0.5 ms of chance", "forward delay 300ms 500us"),
-        ("10 Mbit/s, loss 1 %, told nothing", "loss 1%"),
+        ("10 Mbit/s, no rate configured", ""),
+        ("10 Mbit/s, no rate configured, timing errors of 0.5 ms", "forward delay 300ms 500us"),
+        ("10 Mbit/s, loss 1 %, no rate configured", "loss 1%"),
     ] {
         let setting = setting(words, seed).auto();
         let row = |what, found, bound, unit| Row { what, found, bound, unit, note: String::new() };
@@ -110,14 +110,14 @@ fn downloads(seed: u64) -> Vec<Row> {
     rows
 }
 
-/// Downloads under conditions that are not as configured.
+/// Downloads whose conditions differ from the configuration.
 fn hard_downloads(seed: u64) -> Vec<Row> {
     let clean = bulk(&setting("", seed), MINUTE, 1, false).share;
     let jitter = "return delay 300ms 100ms";
     let cases = [
         ("an upload fills the return channel", setting("", seed), true, 0.90),
-        ("told 20 % too much", setting("", seed).told(120), false, 0.8 * clean),
-        ("told 20 % too little", setting("", seed).told(80), false, 0.8 * clean - 0.001),
+        ("configured 20 % too high", setting("", seed).with_configured_percent(120), false, 0.8 * clean),
+        ("configured 20 % too low", setting("", seed).with_configured_percent(80), false, 0.8 * clean - 0.001),
         ("100 ms of jitter on the return link", setting(jitter, seed), false, 0.98 * clean),
     ];
     let row = |(what, setting, upload, share): (_, Setting, _, f64)| {
@@ -156,21 +156,21 @@ fn exchanges(seed: u64) -> Vec<Row> {
         [("page on six connections", 6, 6.3), ("page pipelined on one connection", 1, 2.4)]
     {
         let seen = page(&setting, connections);
-        // The first bound is without transmission time.
+        // The first bound excludes transmission time.
         let net = if connections == 1 { seen.took } else { seen.took - seen.transmission };
         rows.push(row(what, net, bound));
     }
     rows
 }
 
-/// A link that drops out for 10 s.
+/// An outage of 10 s.
 fn outages(seed: u64) -> Vec<Row> {
     let cases = [("10 s outage, back at full rate", ""), ("  with loss of 1 %", "loss 1%")];
     let row = |(what, words): (_, &str)| {
         let seen = outage(&setting(words, seed), Span::from_secs(10));
         let note = format!("{} connections lost, complete: {}", seen.lost, seen.complete);
         let kept = seen.lost == 0 && seen.complete;
-        let found = if kept { seen.back_after } else { f64::INFINITY };
+        let found = if kept { seen.recovered_after } else { f64::INFINITY };
         Row { what, found, bound: Bound::Below(1.6), unit: "trips", note }
     };
     cases.into_iter().map(row).collect()

@@ -1,15 +1,15 @@
-//! Flows that share a satellite bottleneck: who gets what.
+//! Prints the goodput of flows that share a satellite bottleneck.
 //!
 //! ```text
 //! cargo run -p sim --release --example shared -- [OPTION...] FLOW...
 //!
 //!   FLOW       steady, fixed:RATE_MBPS, newreno, cubic, linux, sack, reno;
-//!              with @SECONDS it begins then, with +MILLIS its round trip is so much longer
-//!   link WORDS     changes the link (GEO, 10/1 Mbit/s, 600 ms, queue of one product)
-//!   seconds N      how long (300)
-//!   from N         from when on goodput counts (0)
+//!              with @SECONDS it starts then, with +MILLIS its round trip is so much longer
+//!   link WORDS     changes the link (GEO, 10/1 Mbit/s, 600 ms, queue of one bandwidth-delay product)
+//!   seconds N      duration (300)
+//!   from N         start of the measured interval (0)
 //!   seed N         (1)
-//!   trace N        prints every N seconds what each flow had since, and the queue
+//!   trace N        prints each flow's goodput and the queue every N seconds
 //!
 //! cargo run -p sim --release --example shared -- seconds 300 steady cubic
 //! cargo run -p sim --release --example shared -- link "forward limit 0.25bdp" steady steady@20
@@ -87,7 +87,7 @@ fn parse(text: &str) -> Result<SharedFlow, String> {
         }
     };
     let start = Span::from_secs(number(start)?);
-    Ok(flow.at(start).further(Span::from_millis(number(further)?)))
+    Ok(flow.at(start).extra_delay(Span::from_millis(number(further)?)))
 }
 
 fn run(options: &Options) {

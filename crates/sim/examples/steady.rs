@@ -1,11 +1,10 @@
-//! Measures what the controller `steady` promises, and prints it beside the bounds.
-//!
-//! `cargo run -p sim --example steady --release`, with seeds as arguments (default 1); with
-//! `trace SECONDS WORDS` the variables of one session over time.
+//! Measures the guaranteed figures of the controller `steady` and prints them beside their bounds.
+//! `cargo run -p sim --example steady --release`, with seeds as arguments (default 1); `trace
+//! SECONDS WORDS` prints the variables of one session over time.
 
 use satlink::LinkConfig;
-use sim::scenario::alone::Alone;
-use sim::scenario::controllers::{self, Way};
+use sim::scenario::controllers::{self, RateControl};
+use sim::scenario::single_session::SingleSession;
 use units::{BitRate, Instant, Span};
 use xstp::session::SessionConfig;
 
@@ -65,8 +64,8 @@ fn transfers(seed: u64) {
     ];
     for (what, words, config, bound) in cases {
         let link = link(&format!("{FAST} {words}"));
-        let mut alone = Alone::new(&link, seed, &config, &back(), 100_000_000);
-        let took = alone.time_for(100_000_000, Span::from_secs(120));
+        let mut single_session = SingleSession::new(&link, seed, &config, &back(), 100_000_000);
+        let took = single_session.time_for(100_000_000, Span::from_secs(120));
         let took = took.map_or(f64::INFINITY, Span::as_secs_f64);
         let verdict = if took <= bound { "ok  " } else { "MISS" };
         println!("{verdict} {what:50} {took:8.3} s  <= {bound}");
@@ -88,14 +87,14 @@ fn downloads(seed: u64) {
         ("64 kbit/s", "forward rate 64kbit limit 4bdp", 0.9),
     ] {
         let config = SessionConfig::gateway_auto();
-        let mut alone = Alone::new(&link(words), seed, &config, &back(), 1 << 40);
-        let moments = alone.series(at(61), Span::from_millis(100));
+        let mut single_session = SingleSession::new(&link(words), seed, &config, &back(), 1 << 40);
+        let moments = single_session.series(at(61), Span::from_millis(100));
         let start = Instant::ZERO + Span::from_millis(600);
-        let share = alone.share(start, start + Span::from_secs(60));
+        let share = single_session.utilization(start, start + Span::from_secs(60));
         let queue: f64 =
             moments.iter().map(|m| m.queue.as_secs_f64()).sum::<f64>() / moments.len() as f64;
         let verdict = if share >= bound { "ok  " } else { "MISS" };
-        let back = alone.return_bps(start, at(60)) / 1e3;
+        let back = single_session.return_bps(start, at(60)) / 1e3;
         println!(
             "{verdict} {what:50} {share:8.3} share >= {bound}   queue {:.0} ms, back {back:.1} kbit/s",
             queue * 1e3
@@ -103,13 +102,13 @@ fn downloads(seed: u64) {
     }
 }
 
-/// What happens to links, and who else is there: cases of the comparison of controllers.
+/// Link changes and cross traffic: cases of the comparison of controllers.
 fn troubles(seed: u64) {
     for (part, bound) in
         [("blackout", 0.93), ("handoff", 0.93), ("fade", 0.85), ("compete", 0.5), ("own", 0.95)]
     {
         for case in controllers::all().iter().filter(|case| case.key().starts_with(part)) {
-            let seen = controllers::measure(case, Way::Steady, seed, 0);
+            let seen = controllers::measure(case, RateControl::Steady, seed, 0);
             let verdict = if seen.value >= bound { "ok  " } else { "MISS" };
             let (value, queue) = (seen.value, seen.queue_s * 1e3);
             println!(
@@ -126,14 +125,14 @@ fn trace(words: &[String]) {
         Some(mbps) => known(BitRate::from_kbps(mbps)),
         None => SessionConfig::gateway_auto(),
     };
-    let mut alone = Alone::new(&link(&words[1]), 1, &config, &back(), 1 << 40);
-    // Then pairs: seconds, and what changes.
+    let mut single_session = SingleSession::new(&link(&words[1]), 1, &config, &back(), 1 << 40);
+    // Then pairs: seconds, and the link description from then on.
     for pair in words.get(3..).unwrap_or_default().chunks_exact(2) {
         let when: f64 = pair[0].parse().expect("seconds");
         let words = format!("{} {}", words[1], pair[1]);
-        alone.change_at(Instant::ZERO + Span::from_secs_f64(when), link(&words));
+        single_session.change_at(Instant::ZERO + Span::from_secs_f64(when), link(&words));
     }
-    for moment in alone.series(at(secs), Span::from_millis(100)) {
+    for moment in single_session.series(at(secs), Span::from_millis(100)) {
         let sender = moment.sender;
         println!(
             "{:7.2} {:10} rate {:9.3} goodput {:9.3} queue {:7.1} seen {:7.1} again {} srtt {:?}",

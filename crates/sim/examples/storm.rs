@@ -1,7 +1,6 @@
 //! Runs storms: `cargo run -p sim --release --example storm -- SUBJECT FIRST COUNT`, where the
-//! subject is `sessions`, `connections`, `links`, `gateways` or `fairness`. A seed that breaks a promise is printed
-//! with what it broke, and in the end what all of them reached. (`bentpipe lab fuzz` does the
-//! same on all processors.)
+//! subject is `sessions`, `connections`, `links`, `gateways` or `fairness`. Prints each seed with a
+//! violation, and totals. (`bentpipe lab fuzz` does the same on all processors.)
 
 use sim::storm::{Subject, Tally, describe, run};
 
@@ -25,6 +24,6 @@ fn main() {
             }
         }
     }
-    println!("{tally}\n{count} storms, {broken} broke a promise");
+    println!("{tally}\n{count} storms, {broken} with a violation");
     std::process::exit(i32::from(broken > 0));
 }

@@ -1,12 +1,12 @@
-//! Captures of what passes a point of a network, for tcpdump and Wireshark: pcapng.
+//! Packet captures at a point of a network as pcapng, for tcpdump and Wireshark.
 //!
 //! ```text
-//!   section header │ interface: IPv4, nanoseconds │ packet, packet, ... with their way
+//!   section header │ interface: IPv4, nanoseconds │ packet, packet, ... with their direction
 //! ```
 //!
-//! Packets get real IPv4 and UDP headers, with the [addresses](crate::network::NodeId::ip) of
-//! their nodes. Octets below the payload that are neither, such as those of an association, are
-//! there as zeros. Time counts from 1970, which is the simulation's zero.
+//! Packets have real IPv4 and UDP headers, with the [addresses](crate::network::NodeId::ip) of
+//! their nodes. Other octets below the payload, such as those of an association, are zeros. The
+//! simulation's time zero is 1970.
 
 mod tcp;
 
@@ -16,25 +16,25 @@ use simtcp::{Ecn, Segment};
 use std::io::{self, Write};
 use units::Instant;
 
-/// Which way a packet went, seen from where it was captured.
+/// Direction of a packet relative to the capturing node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// It arrived.
+pub enum PacketDirection {
+    /// Received.
     Inbound,
-    /// It left.
+    /// Sent.
     Outbound,
 }
 
-/// The link type of packets that begin with an IPv4 header.
+/// The link type of packets that start with an IPv4 header.
 const LINKTYPE_IPV4: u16 = 228;
 const UDP: u8 = 17;
 
-/// A capture that is being written.
+/// An open capture.
 pub struct Capture {
     out: Box<dyn Write>,
     block: Vec<u8>,
     packets: u64,
-    /// What went wrong first; nothing is written after it.
+    /// The first error; nothing is written after it.
     failed: Option<io::Error>,
 }
 
@@ -45,7 +45,7 @@ impl fmt::Debug for Capture {
 }
 
 impl Capture {
-    /// Begins a capture of the interface `name`.
+    /// Starts a capture of the interface `name`.
     pub fn new(mut out: Box<dyn Write>, name: &str) -> Self {
         let mut block = Vec::new();
         // Section header: byte order, version 1.0, length unknown.
@@ -66,8 +66,8 @@ impl Capture {
         Self { out, block, packets: 0, failed }
     }
 
-    /// Takes a packet down that passed at `at`.
-    pub fn packet(&mut self, at: Instant, way: Way, packet: &Packet) {
+    /// Writes a packet captured at `at`.
+    pub fn packet(&mut self, at: Instant, direction: PacketDirection, packet: &Packet) {
         if self.failed.is_some() {
             return;
         }
@@ -87,9 +87,9 @@ impl Capture {
             out[lengths..lengths + 4].copy_from_slice(&(len as u32).to_le_bytes());
             out[lengths + 4..start].copy_from_slice(&(len as u32).to_le_bytes());
             pad(out, len);
-            let flags: u32 = match way {
-                Way::Inbound => 1,
-                Way::Outbound => 2,
+            let flags: u32 = match direction {
+                PacketDirection::Inbound => 1,
+                PacketDirection::Outbound => 2,
             };
             write_option(out, 2, &flags.to_le_bytes());
             write_option(out, 0, &[]);
@@ -97,10 +97,10 @@ impl Capture {
         self.failed = self.out.write_all(&self.block).err();
     }
 
-    /// Ends it; says how many packets there are.
+    /// Ends the capture; returns the number of packets.
     ///
     /// # Errors
-    /// The first one that writing met.
+    /// Returns the first error of writing.
     pub fn finish(mut self) -> io::Result<u64> {
         match self.failed {
             Some(error) => Err(error),
@@ -109,14 +109,14 @@ impl Capture {
     }
 }
 
-/// The octets of a packet that is the `number`th of its sender.
+/// The octets of a packet, of which `number` is the IPv4 identification.
 pub(crate) fn octets(packet: &Packet, number: u16) -> Vec<u8> {
     let mut out = Vec::new();
     write_packet(&mut out, packet, number);
     out
 }
 
-/// The packet as it is on a wire.
+/// Writes the packet in its wire format.
 fn write_packet(out: &mut Vec<u8>, packet: &Packet, number: u16) {
     let start = out.len();
     let header = usize::from(packet.header);
@@ -172,11 +172,11 @@ fn write_ipv4(
     total: usize,
 ) {
     let start = out.len();
-    // Version 4, five words; of the service, ECN (RFC 3168, section 5).
+    // Version 4, five words; type of service with ECN (RFC 3168, section 5).
     out.extend([0x45, service]);
     out.extend(length(total).to_be_bytes());
     out.extend(number.to_be_bytes());
-    // Not to be fragmented.
+    // Don't fragment.
     out.extend([0x40, 0]);
     out.extend([64_u8.saturating_sub(hops), protocol]);
     out.extend([0, 0]);

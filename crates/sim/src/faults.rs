@@ -1,23 +1,23 @@
-//! What a hostile network does beyond what a satellite does.
+//! Network faults other than those of a satellite link.
 
 use units::RngStream;
 
-/// Faults between the link and the receiver. The link has its own losses, outages, duplicates
-/// and reordering; these damage what is inside a datagram. Shares from 0 to 1.
+/// Faults between link and receiver, which damage or repeat datagrams. The link itself has loss,
+/// outages, duplication and reordering. Probabilities are from 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Faults {
-    /// Share of the datagrams in which one bit is flipped.
+    /// Probability that one bit of a datagram is flipped.
     pub corrupt: f64,
-    /// Share that loses some of its end.
+    /// Probability of truncation.
     pub truncate: f64,
-    /// Share that is delivered twice at once.
+    /// Probability of an immediate duplicate.
     pub duplicate: f64,
-    /// Share after which some earlier datagram of that direction comes once more.
+    /// Probability that an earlier datagram of that direction is replayed afterwards.
     pub replay: f64,
 }
 
-/// How many earlier datagrams may come again.
-const REMEMBERED: usize = 64;
+/// Number of earlier datagrams kept for replay.
+const HISTORY: usize = 64;
 
 /// Draws faults for one direction.
 #[derive(Debug)]
@@ -31,8 +31,8 @@ impl FaultSource {
         Self { rng, past: Vec::new() }
     }
 
-    /// What the receiver gets when `datagram` arrives.
-    pub(crate) fn strike(&mut self, faults: &Faults, datagram: Vec<u8>) -> Vec<Vec<u8>> {
+    /// The datagrams that the receiver gets when `datagram` arrives.
+    pub(crate) fn apply(&mut self, faults: &Faults, datagram: Vec<u8>) -> Vec<Vec<u8>> {
         if *faults == Faults::default() {
             return vec![datagram];
         }
@@ -57,10 +57,10 @@ impl FaultSource {
     }
 
     fn remember(&mut self, datagram: &[u8]) {
-        if self.past.len() < REMEMBERED {
+        if self.past.len() < HISTORY {
             self.past.push(datagram.to_vec());
         } else {
-            let place = self.rng.below(REMEMBERED as u64) as usize;
+            let place = self.rng.below(HISTORY as u64) as usize;
             self.past[place] = datagram.to_vec();
         }
     }

@@ -1,5 +1,5 @@
-//! Two gateways as endpoints: the relays that operators run, with clients and servers beside
-//! them whose local networks take no time.
+//! Two gateways as endpoints: the relays of the product with clients and servers. The local
+//! networks have no delay.
 
 use crate::invariants::SessionWatch;
 use crate::traffic::{Client, ConnectionPlan, Server};
@@ -12,31 +12,31 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use units::{Instant, RngStream};
 
-/// Where the terminal's datagrams come from.
+/// Source address of the terminal's datagrams.
 const TERMINAL: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1)), 4500);
-/// The server that every client asks for.
+/// The server of all requests.
 const SERVER: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(198, 51, 100, 1)), 80);
-/// Datagrams in a batch: one, so that the guard sees each.
+/// Datagrams in a batch: one, so that the guard checks each.
 const BATCH: usize = 1;
 
-/// The terminal's gateway, and the clients behind it.
+/// The terminal's gateway and its clients.
 pub struct Terminal {
-    /// What the gateway runs.
+    /// The gateway.
     pub relay: Relay,
-    /// What the clients saw.
+    /// The clients.
     pub client: Client<StreamId>,
-    /// Datagrams that were not accepted.
+    /// Datagrams rejected.
     pub bad: u64,
     connected: u32,
     watch: SessionWatch,
 }
 
-/// Gives two gateways keys by which they know each other, from `seed`.
+/// Configures keys drawn from `seed` at two gateways.
 ///
 /// # Panics
-/// Never: two different keys go together.
+/// Never: two different keys are a valid configuration.
 pub fn acquaint(terminal: &mut RelayConfig, hub: &mut RelayConfig, seed: u64) {
     let mut rng = RngStream::new(seed, 0, "sim/gateways/keys");
     let [boat, shore] = [(); 2].map(|()| PrivateKey::generate(&mut rng));
@@ -51,15 +51,15 @@ pub fn acquaint(terminal: &mut RelayConfig, hub: &mut RelayConfig, seed: u64) {
     know(hub, &shore, &terminal.name, &boat);
 }
 
-/// The hub's gateway, and the servers behind it.
+/// The hub's gateway and its servers.
 pub struct HubSide {
-    /// What the gateway runs.
+    /// The gateway.
     pub hub: Hub,
-    /// The terminal, once it is known.
+    /// The terminal, once it is connected.
     pub peer: Option<PeerId>,
-    /// What the servers saw.
+    /// The servers.
     pub server: Server<StreamId>,
-    /// Datagrams that were not accepted.
+    /// Datagrams rejected.
     pub bad: u64,
     watches: BTreeMap<PeerId, SessionWatch>,
 }
@@ -72,7 +72,7 @@ impl Terminal {
         Self { relay, client: Client::new(plans), bad: 0, connected: 0, watch }
     }
 
-    /// How often the gateway has found its hub.
+    /// How often the gateway has connected to its hub.
     pub fn connected(&self) -> u32 {
         self.connected
     }
@@ -111,7 +111,7 @@ impl Endpoint for Terminal {
                 break;
             }
             if let Some(session) = self.relay.session() {
-                self.watch.look(now, session);
+                self.watch.check_sent(now, session);
             }
             batch.datagrams().for_each(&mut *send);
             self.events(now);
@@ -128,7 +128,7 @@ impl Endpoint for Terminal {
 }
 
 impl HubSide {
-    /// A gateway with servers that answer whatever they are asked.
+    /// A gateway with servers that answer every request.
     pub fn new(config: &RelayConfig, rng: RngStream) -> Self {
         let hub = Hub::new(config, rng);
         Self { hub, peer: None, server: Server::new(), bad: 0, watches: BTreeMap::new() }
@@ -140,7 +140,7 @@ impl HubSide {
             self.peer = Some(peer);
             match event {
                 Event::Opened { stream, .. } => {
-                    // One that is gone already has its event.
+                    // A stream that is already closed has an event in the queue.
                     let _ = relay.accept(stream);
                     self.server.opened(stream);
                 }
@@ -176,7 +176,7 @@ impl Endpoint for HubSide {
             }
             for (peer, relay) in self.hub.relays() {
                 if let Some(session) = relay.session() {
-                    self.watches.entry(peer).or_default().look(now, session);
+                    self.watches.entry(peer).or_default().check_sent(now, session);
                 }
             }
             batch.datagrams().for_each(&mut *send);
@@ -202,11 +202,11 @@ impl Streams for OnRelay<'_> {
         self.0.open(now, target, Priority::Normal).expect("a plan asks for what is allowed")
     }
     fn write(&mut self, now: Instant, stream: StreamId, bytes: &[u8]) -> usize {
-        // A stream that is gone takes nothing; its event follows.
+        // A closed stream accepts nothing; its event follows.
         self.0.write(now, stream, bytes).unwrap_or(0)
     }
     fn end(&mut self, _: Instant, stream: StreamId) {
-        // A stream that is gone needs no end.
+        // The stream is already closed.
         let _ = self.0.end(stream);
     }
     fn peek(&self, stream: StreamId) -> &[u8] {

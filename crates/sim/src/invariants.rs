@@ -1,67 +1,67 @@
-//! What must hold in every run, held by those who look on: window, rate, memory, progress.
+//! Invariants checked in every run: window, rate, memory, progress.
 //!
-//! | invariant | who holds it |
+//! | invariant | check |
 //! |---|---|
-//! | bytes delivered are the bytes sent, in order and once | [`StreamCheck`](crate::StreamCheck) in each application that receives |
-//! | conservation on each link and in the network | [`Network::audit`], now and then and at the end of each run; [`Path`](crate::Path), at the end |
-//! | what is sent keeps within window and rate | [`SessionGuard`], with every segment of every session; in gateways by [`SessionWatch`] |
-//! | what is held keeps within what is configured | [`SessionGuard`]; in gateways the relay's own limits, and in storms their books |
+//! | octets delivered are those sent, in order and once | [`StreamCheck`](crate::StreamCheck) in each receiving application |
+//! | packet conservation on each link and in the network | [`Network::audit`], periodically and at the end of each run; [`Path`](crate::Path), at the end |
+//! | a session keeps its window and rate | [`SessionGuard`], with every segment of every session; in gateways [`SessionWatch`] |
+//! | a session keeps its memory limits | [`SessionGuard`]; in gateways the relay's own limits, and in storms their ledgers |
 //! | progress after the last fault | [`Network::expect_progress`] |
 //!
-//! A broken invariant is a panic; in a network its message names seed, run and time.
+//! A violation is a panic; in a network its message has seed, run and time.
 
 use crate::Network;
 use units::{BitRate, Instant, Span};
 use xstp::Connection;
 use xstp::session::{Session, SessionConfig};
 
-/// Watches what a session says of itself against what it really sends.
+/// Compares the segments that a session sends with its window and rate.
 #[derive(Clone, Debug)]
 pub struct SessionGuard {
-    /// Bytes below XSTP that rates count.
+    /// Octets below XSTP that count towards rates.
     overhead: u64,
     payload: u64,
     catch_up: Span,
-    /// What no controller's pace exceeds.
-    ceiling: Option<BitRate>,
+    /// Maximum rate under any controller.
+    max_rate: Option<BitRate>,
     numbers: u64,
-    /// Bytes and packets that a connection may hold.
+    /// Maximum octets and packets buffered by a connection.
     held: (usize, usize),
-    /// When what was sent so far would be out at the session's own rate; less by what may be
-    /// caught up.
+    /// When the octets sent so far would have been transmitted at the session's rate, less the
+    /// pacing burst allowance.
     free_at: Instant,
-    /// Packets sent for the first time, so far.
+    /// First transmissions of packets so far.
     fresh: u64,
     data: u64,
 }
 
-/// What a session sent and what it says.
+/// Counters of a session after a segment.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
     /// Octets of the segment.
     pub octets: u64,
-    /// Packets sent for the first time, so far.
+    /// First transmissions of packets so far.
     pub fresh: u64,
-    /// Packets sent at all, so far.
+    /// Transmissions of packets so far.
     pub data: u64,
-    /// Bytes outstanding.
+    /// Octets outstanding.
     pub outstanding: u64,
-    /// Numbers outstanding.
+    /// Packets outstanding.
     pub numbers: u64,
-    /// The congestion window, in bytes.
+    /// The congestion window in octets.
     pub window: Option<u64>,
-    /// The rate at which everything is paced.
+    /// The pacing rate.
     pub pace: Option<BitRate>,
 }
 
 impl SessionGuard {
-    /// For a session of `config`.
+    /// Creates a guard for a session with `config`.
     pub fn new(config: &SessionConfig) -> Self {
         Self {
             overhead: config.packet_overhead as u64,
             payload: config.payload_size() as u64,
             catch_up: config.pacing_burst,
-            ceiling: config.paced_rate(),
+            max_rate: config.paced_rate(),
             numbers: u64::from(config.number_window),
             held: (config.send_buffer, config.receive_window as usize),
             free_at: Instant::ZERO,
@@ -70,17 +70,16 @@ impl SessionGuard {
         }
     }
 
-    /// The session's ceiling is `config`'s from now on; what was planned under the old one is
-    /// let go.
+    /// Takes the maximum rate of `config` from now on and restarts the rate check.
     pub fn follow(&mut self, config: &SessionConfig) {
-        self.ceiling = config.paced_rate();
+        self.max_rate = config.paced_rate();
         self.free_at = Instant::ZERO;
     }
 
-    /// `session` has just sent a segment of `octets`.
+    /// Checks that `session` was allowed to send a segment of `octets`.
     ///
     /// # Panics
-    /// When it should not have.
+    /// If it was not.
     pub fn on_sent(&mut self, now: Instant, octets: usize, session: &Session) {
         let seen = session.snapshot(now);
         let counted = session.statistics();
@@ -101,7 +100,7 @@ impl SessionGuard {
     /// As [`SessionGuard::on_sent`].
     ///
     /// # Panics
-    /// When it should not have.
+    /// If the segment was not allowed.
     pub fn check(&mut self, now: Instant, sent: Sent) {
         let is_fresh = sent.fresh > self.fresh;
         let is_data = sent.data > self.data;
@@ -115,13 +114,13 @@ impl SessionGuard {
             );
             assert!(
                 sent.numbers <= self.numbers,
-                "{} numbers are outstanding, {} at most may be",
+                "{} packets are outstanding; the limit is {}",
                 sent.numbers,
                 self.numbers
             );
         }
-        let Some(pace) = sent.pace.into_iter().chain(self.ceiling).min() else { return };
-        // A nanosecond for rounding.
+        let Some(pace) = sent.pace.into_iter().chain(self.max_rate).min() else { return };
+        // 1 ns for rounding.
         assert!(
             !is_data || self.free_at <= now + Span::from_nanos(1),
             "data was sent {} before its time at {pace}",
@@ -131,10 +130,10 @@ impl SessionGuard {
         self.free_at = self.free_at.max(now - self.catch_up) + takes;
     }
 
-    /// What `connection` holds now.
+    /// Checks the buffers of `connection`.
     ///
     /// # Panics
-    /// When that is more than is configured.
+    /// If they exceed their limits.
     pub fn on_held(&self, connection: &Connection) {
         self.check_held(connection.unacknowledged_bytes(), connection.cached_packets());
     }
@@ -142,22 +141,25 @@ impl SessionGuard {
     /// As [`SessionGuard::on_held`].
     ///
     /// # Panics
-    /// When that is more than is configured.
+    /// If they exceed their limits.
     pub fn check_held(&self, bytes: usize, packets: usize) {
-        let (most_bytes, most_packets) = self.held;
-        assert!(bytes <= most_bytes, "{bytes} bytes are kept to be sent, {most_bytes} at most");
-        assert!(packets <= most_packets, "{packets} packets are cached, {most_packets} at most");
+        let (max_bytes, max_packets) = self.held;
+        assert!(
+            bytes <= max_bytes,
+            "{bytes} bytes are buffered for sending; the limit is {max_bytes}"
+        );
+        assert!(packets <= max_packets, "{packets} packets are cached; the limit is {max_packets}");
     }
 }
 
-/// Watches whatever session there is, one after another.
+/// Checks consecutive sessions.
 #[derive(Clone, Debug, Default)]
 pub struct SessionWatch {
-    seen: Option<Seen>,
+    seen: Option<LastSent>,
 }
 
 #[derive(Clone, Debug)]
-struct Seen {
+struct LastSent {
     incarnation: Option<u32>,
     segments: u64,
     octets: u64,
@@ -165,19 +167,19 @@ struct Seen {
 }
 
 impl SessionWatch {
-    /// Looks at `session` after each segment that it may have sent.
+    /// Checks `session`, after each segment that it may have sent.
     ///
     /// # Panics
-    /// When it sent what it should not have.
-    pub fn look(&mut self, now: Instant, session: &Session) {
+    /// If it sent a segment that was not allowed.
+    pub fn check_sent(&mut self, now: Instant, session: &Session) {
         let counted = session.statistics();
         let (incarnation, segments) = (session.incarnation(), counted.segments_sent);
-        let same = |seen: &&mut Seen| {
+        let same = |seen: &&mut LastSent| {
             seen.segments <= segments && (seen.incarnation == incarnation || seen.segments == 0)
         };
         if self.seen.as_mut().filter(same).is_none() {
             let guard = SessionGuard::new(session.config());
-            self.seen = Some(Seen { incarnation, segments: 0, octets: 0, guard });
+            self.seen = Some(LastSent { incarnation, segments: 0, octets: 0, guard });
         }
         let Some(seen) = &mut self.seen else { return };
         seen.incarnation = incarnation;
@@ -189,46 +191,46 @@ impl SessionWatch {
     }
 }
 
-/// Reads how far somebody is; nothing when all is done.
-type HowFar = Box<dyn Fn(&Network) -> Option<u64>>;
+/// Reads a progress counter; `None` when all work is done.
+type ReadProgress = Box<dyn Fn(&Network) -> Option<u64>>;
 
-/// Somebody who must get on.
+/// A counter that must grow.
 pub(crate) struct Progress {
     what: String,
     patience: Span,
-    read: HowFar,
+    read: ReadProgress,
     last: Option<u64>,
 }
 
-/// Progress.
+/// Progress checks.
 impl Network {
-    /// From `healed` on, when the last fault is over, what `read` reads must grow at least once
-    /// in each `patience`, until it reads nothing because all is done.
+    /// From `from` on, when the last fault has ended, the value of `read` must grow at least once
+    /// in each `patience`, until it is `None` because all work is done.
     pub fn expect_progress(
         &mut self,
         what: &str,
-        healed: Instant,
+        from: Instant,
         patience: Span,
         read: impl Fn(&Self) -> Option<u64> + 'static,
     ) {
         let progress =
             Progress { what: what.to_owned(), patience, read: Box::new(read), last: None };
-        self.change_at(healed, move |net| net.look_for_progress(progress));
+        self.change_at(from, move |net| net.check_progress(progress));
     }
 
-    fn look_for_progress(&mut self, mut progress: Progress) {
+    fn check_progress(&mut self, mut progress: Progress) {
         let Some(value) = (progress.read)(self) else { return };
         if let Some(last) = progress.last {
             assert!(
                 value > last,
-                "{} stands still at {value} for {}",
+                "{} makes no progress at {value} for {}",
                 progress.what,
                 progress.patience
             );
         }
         progress.last = Some(value);
         let next = self.now() + progress.patience;
-        self.change_at(next, move |net| net.look_for_progress(progress));
+        self.change_at(next, move |net| net.check_progress(progress));
     }
 }
 
@@ -260,7 +262,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "12000 bytes are outstanding in a window of 10000")]
-    fn more_than_the_window_is_found_out() {
+    fn exceeding_the_window_is_detected() {
         let mut guard = guard();
         for fresh in 1..=12 {
             guard.check(Instant::ZERO, Sent { window: Some(10_000), ..sent(fresh) });
@@ -268,25 +270,26 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_shrank_is_no_reproach() {
+    fn shrinking_window_is_no_violation() {
         let mut guard = guard();
         guard.check(Instant::ZERO, Sent { window: Some(10_000), ..sent(9) });
-        // The same packets once more.
+        // The same packets are retransmitted.
         let again = Sent { window: Some(5_000), data: 12, ..sent(9) };
         guard.check(Instant::ZERO, again);
     }
 
     #[test]
-    #[should_panic(expected = "101 numbers are outstanding, 100 at most may be")]
-    fn more_numbers_than_configured_are_found_out() {
+    #[should_panic(expected = "101 packets are outstanding; the limit is 100")]
+    fn exceeding_the_packet_limit_is_detected() {
         guard().check(Instant::ZERO, sent(101));
     }
 
     #[test]
     #[should_panic(expected = "before its time at 8.160 Mbit/s")]
-    fn more_than_the_rate_is_found_out() {
+    fn exceeding_the_rate_is_detected() {
         let mut guard = guard();
-        // 1,020 bytes take 1 ms; the eleventh and the first may be caught up, not the twelfth.
+        // 1,020 octets take 1 ms; the burst allowance covers the first and the eleventh, not the
+        // twelfth.
         let pace = Some(BitRate::from_kbps(8_160));
         let start = Instant::ZERO + Span::from_secs(1);
         for fresh in 1..=12 {
@@ -296,7 +299,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "before its time at 8.160 Mbit/s")]
-    fn more_than_the_configured_rate_is_found_out_whatever_the_controller_says() {
+    fn exceeding_the_configured_rate_is_detected_under_any_controller() {
         let mut config = SessionConfig::stp_1999();
         config.max_segment = PAYLOAD as usize + 19;
         config.max_rate = Some(BitRate::from_kbps(8_160));
@@ -307,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_and_what_is_caught_up_is_allowed() {
+    fn pacing_burst_allowance_is_no_violation() {
         let mut guard = guard();
         let pace = Some(BitRate::from_kbps(8_160));
         let start = Instant::ZERO + Span::from_secs(1);
@@ -320,29 +323,29 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "240001 bytes are kept to be sent, 240000 at most")]
-    fn a_buffer_that_grows_is_found_out() {
+    #[should_panic(expected = "240001 bytes are buffered for sending; the limit is 240000")]
+    fn exceeding_the_send_buffer_is_detected() {
         guard().check_held(240_001, 0);
     }
 
     #[test]
-    #[should_panic(expected = "161 packets are cached, 160 at most")]
-    fn a_cache_that_grows_is_found_out() {
+    #[should_panic(expected = "161 packets are cached; the limit is 160")]
+    fn exceeding_the_packet_cache_is_detected() {
         guard().check_held(240_000, 161);
     }
 
     #[test]
-    #[should_panic(expected = "at 5.000000000s: the transfer stands still at 3 for 2.000 s")]
-    fn standing_still_is_found_out() {
+    #[should_panic(expected = "at 5.000000000s: the transfer makes no progress at 3 for 2.000 s")]
+    fn missing_progress_is_detected() {
         let mut net = Network::new(1, 0);
         let read = |net: &Network| Some((net.now().as_nanos() / 1_000_000_000).min(3));
-        let healed = Instant::ZERO + Span::from_secs(1);
-        net.expect_progress("the transfer", healed, Span::from_secs(2), read);
-        net.run_until(healed + Span::from_secs(60));
+        let from = Instant::ZERO + Span::from_secs(1);
+        net.expect_progress("the transfer", from, Span::from_secs(2), read);
+        net.run_until(from + Span::from_secs(60));
     }
 
     #[test]
-    fn what_is_done_need_not_grow() {
+    fn finished_transfers_need_no_progress() {
         let mut net = Network::new(1, 0);
         let read = |net: &Network| {
             let seconds = net.now().as_nanos() / 1_000_000_000;

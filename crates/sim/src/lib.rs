@@ -50,10 +50,8 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod agenda;
-pub mod bare;
-mod calendar;
 pub mod capture;
+mod event_queue;
 mod faults;
 pub mod gateways;
 pub mod host;
@@ -67,17 +65,18 @@ pub mod pep;
 pub mod radio;
 pub mod scenario;
 mod series;
+pub mod session_endpoint;
 pub mod storm;
 mod streams;
 pub mod tcp;
+mod timer_tree;
 pub mod topology;
 mod trace;
 pub mod traffic;
 pub mod transfer;
 
-pub use agenda::Agenda;
-pub use calendar::Calendar;
 pub use capture::Capture;
+pub use event_queue::EventQueue;
 pub use faults::Faults;
 pub use meter::{Meter, Sample};
 pub use network::Network;
@@ -85,14 +84,15 @@ pub use path::{Change, Datagram, End, Endpoint, Path, PathConfig};
 pub use pattern::{Broken, Pattern, StreamCheck};
 pub use series::Series;
 pub use streams::Streams;
+pub use timer_tree::TimerTree;
 pub use trace::TraceHash;
 
-/// The guide's example, as a test.
+/// Compiles and runs the example of the simulator guide.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/simulator.md")]
 struct Guide;
 
-/// The examples of the guide to shared return links.
+/// Compiles and runs the examples of the guide to shared return links.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/multi-access.md")]
 struct MultiAccessGuide;

@@ -1,19 +1,19 @@
-//! Bytes over time.
+//! Octets over time.
 
 use units::{Instant, Span};
 
-/// Counts bytes in bins of equal length from the epoch on. There are never more than a limit:
-/// when time goes on, two bins become one, twice as long.
+/// Counts octets in bins of equal length, starting at the epoch. The number of bins is bounded: at
+/// the limit pairs of bins are merged into bins of twice the length.
 #[derive(Clone, Debug)]
 pub struct Meter {
     bin: Span,
     limit: usize,
     bins: Vec<Sample>,
-    /// Where the last bin ends.
+    /// End of the last bin.
     until: Instant,
 }
 
-/// Bins of a [`Meter`] that was not told otherwise: over five minutes of 10 ms.
+/// Default maximum number of bins: 10 ms each over more than five minutes.
 const LIMIT: usize = 1 << 15;
 
 /// One bin of a [`Meter`].
@@ -21,30 +21,30 @@ const LIMIT: usize = 1 << 15;
 pub struct Sample {
     /// Packets in it.
     pub packets: u64,
-    /// Their bytes, headers included.
+    /// Their octets, headers included.
     pub bytes: u64,
 }
 
 impl Meter {
-    /// A meter with bins of this length, 32,768 of them before they become longer.
+    /// A meter with bins of this length and at most 32,768 bins.
     ///
     /// # Panics
-    /// When `bin` is no time at all.
+    /// If `bin` is zero.
     pub fn new(bin: Span) -> Self {
         Self::bounded(bin, LIMIT)
     }
 
-    /// A meter with bins of this length, `limit` of them before they become longer.
+    /// A meter with bins of this length and at most `limit` bins.
     ///
     /// # Panics
-    /// When `bin` is no time at all, or `limit` below two.
+    /// If `bin` is zero or `limit` is below two.
     pub fn bounded(bin: Span, limit: usize) -> Self {
         assert!(!bin.is_zero(), "a bin needs some length");
         assert!(limit >= 2, "two bins become one");
         Self { bin, limit, bins: Vec::new(), until: Instant::ZERO }
     }
 
-    /// Counts a packet at `at`.
+    /// Counts a packet of `bytes` octets at `at`.
     pub fn count(&mut self, at: Instant, bytes: u64) {
         let recent = at < self.until && at + self.bin >= self.until;
         let index = if recent { self.bins.len() - 1 } else { self.find(at) };
@@ -53,7 +53,7 @@ impl Meter {
         bin.bytes += bytes;
     }
 
-    /// The bin of `at`, which is there afterwards.
+    /// Returns the bin of `at`, which it creates if necessary.
     fn find(&mut self, at: Instant) -> usize {
         while self.index(at) >= self.limit {
             let halves = self.bins.chunks(2).map(sum);
@@ -72,14 +72,14 @@ impl Meter {
         (at.as_nanos() / self.bin.as_nanos()) as usize
     }
 
-    /// Packets and bytes from `from` to `to`, in whole bins.
+    /// Packets and octets from `from` to `to`, in whole bins.
     pub fn between(&self, from: Instant, to: Instant) -> Sample {
         let end = self.index(to).min(self.bins.len());
         let start = self.index(from).min(end);
         sum(&self.bins[start..end])
     }
 
-    /// All that was counted.
+    /// Sum of all bins.
     pub fn total(&self) -> Sample {
         sum(&self.bins)
     }
@@ -89,7 +89,7 @@ impl Meter {
         &self.bins
     }
 
-    /// A bin's length now.
+    /// Current length of a bin.
     pub fn bin(&self) -> Span {
         self.bin
     }
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn bins_grow_longer_and_never_more() {
+    fn number_of_bins_is_bounded() {
         let mut meter = Meter::bounded(Span::from_millis(10), 8);
         for ms in 0..1_000 {
             meter.count(at(ms), 1);

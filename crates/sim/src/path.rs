@@ -1,31 +1,31 @@
 //! Two endpoints and the link between them.
 
-mod looking;
+mod observe;
 
-pub use looking::End;
+pub use observe::End;
 
 use crate::faults::FaultSource;
 use crate::series::Recorders;
-use crate::{Agenda, Capture, Faults, Meter, TraceHash};
+use crate::{Capture, EventQueue, Faults, Meter, TraceHash, capture::PacketDirection};
 use satlink::{Admission, ConfigError, Direction, Frame, Link, LinkConfig};
 use units::{Instant, RngStream, Span};
 
-/// IPv4 and UDP.
+/// Octets of IPv4 and UDP headers.
 const IPV4_UDP: usize = 28;
 
-/// A sans-IO protocol with whatever uses it, driven by the usual verbs.
+/// A sans-IO protocol with its application.
 pub trait Endpoint {
-    /// Takes a datagram that arrived at `now`; it may be scratched over.
+    /// Handles a datagram that arrived at `now`; its content may be overwritten.
     fn handle_datagram(&mut self, now: Instant, datagram: &mut [u8]);
-    /// Sends all datagrams that may leave at `now`.
+    /// Sends all datagrams that may be sent at `now`.
     fn poll_transmit(&mut self, now: Instant, send: &mut dyn FnMut(&[u8]));
-    /// When to call [`Endpoint::handle_timeout`], and then [`Endpoint::poll_transmit`].
+    /// Returns when to call [`Endpoint::handle_timeout`], and then [`Endpoint::poll_transmit`].
     fn poll_timeout(&self) -> Option<Instant>;
-    /// Does what is due at `now`.
+    /// Handles the timers that have expired at `now`.
     fn handle_timeout(&mut self, now: Instant);
 }
 
-/// A datagram on the link: its bytes, and those of the headers before it.
+/// A datagram on the link: its octets, and the length of the headers before it.
 #[derive(Clone, Debug)]
 pub struct Datagram {
     bytes: Vec<u8>,
@@ -38,39 +38,39 @@ impl Frame for Datagram {
     }
 }
 
-/// How two endpoints are joined.
+/// Parameters of a path.
 #[derive(Clone, Debug)]
 pub struct PathConfig {
     /// The link.
     pub link: LinkConfig,
-    /// With `run` the source of all chance.
+    /// With `run` the source of all randomness.
     pub seed: u64,
-    /// Which replication.
+    /// The replication.
     pub run: u64,
-    /// Bytes of IP and UDP before each datagram.
+    /// Octets of IP and UDP before each datagram.
     pub header: usize,
-    /// What happens to datagrams besides.
+    /// Faults other than those of the link.
     pub faults: Faults,
 }
 
 impl PathConfig {
-    /// A path over `link` with IPv4 and UDP headers, seed 1, no faults.
+    /// A path over `link` with IPv4 and UDP headers, seed 1 and no faults.
     pub fn new(link: LinkConfig) -> Self {
         Self { link, seed: 1, run: 0, header: IPV4_UDP, faults: Faults::default() }
     }
 }
 
-/// What may be changed at a time that is set beforehand.
+/// A scheduled change.
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// The link becomes this one.
+    /// Replaces the link's configuration.
     Link(Box<LinkConfig>),
-    /// The faults become these.
+    /// Replaces the faults.
     Faults(Faults),
 }
 
 /// Two endpoints, the link between them, and time. The terminal's datagrams take the return
-/// direction, the hub's the forward one.
+/// direction, the hub's the forward direction.
 #[derive(Debug)]
 pub struct Path<T, H> {
     /// The endpoint at the terminal.
@@ -81,20 +81,20 @@ pub struct Path<T, H> {
     header: usize,
     faults: Faults,
     sources: [FaultSource; 2],
-    changes: Agenda<Change>,
+    changes: EventQueue<Change>,
     offered: [Meter; 2],
     delivered: [Meter; 2],
     trace: TraceHash,
     now: Instant,
-    /// Rounds without any time passing.
-    standing: u32,
+    /// Iterations at one instant.
+    rounds: u32,
     /// At the terminal, and at the hub.
     captures: [Option<Box<Capture>>; 2],
     recorders: Recorders<Self>,
 }
 
 impl<T: Endpoint, H: Endpoint> Path<T, H> {
-    /// Joins `terminal` and `hub` at time zero.
+    /// Connects `terminal` and `hub` at time zero.
     pub fn new(config: &PathConfig, terminal: T, hub: H) -> Result<Self, ConfigError> {
         let source = |name| FaultSource::new(RngStream::new(config.seed, config.run, name));
         let meters = || [(); 2].map(|()| Meter::new(Span::from_millis(10)));
@@ -105,12 +105,12 @@ impl<T: Endpoint, H: Endpoint> Path<T, H> {
             header: config.header,
             faults: config.faults,
             sources: [source("sim/faults/forward"), source("sim/faults/return")],
-            changes: Agenda::new(),
+            changes: EventQueue::new(),
             offered: meters(),
             delivered: meters(),
             trace: TraceHash::new(),
             now: Instant::ZERO,
-            standing: 0,
+            rounds: 0,
             captures: [None, None],
             recorders: Recorders::default(),
         })
@@ -126,35 +126,35 @@ impl<T: Endpoint, H: Endpoint> Path<T, H> {
         &self.link
     }
 
-    /// Bytes offered to the link, headers included.
+    /// Octets offered to the link, headers included.
     pub fn offered(&self, direction: Direction) -> &Meter {
         &self.offered[direction as usize]
     }
 
-    /// Bytes that came out of the link, headers included.
+    /// Octets delivered by the link, headers included.
     pub fn delivered(&self, direction: Direction) -> &Meter {
         &self.delivered[direction as usize]
     }
 
-    /// A number that two runs share only if they were the same.
+    /// A hash of the run; equal for equal runs.
     pub fn trace_hash(&self) -> u64 {
         self.trace.value()
     }
 
-    /// Changes the link or the faults at `at`.
+    /// Schedules a change of the link or the faults.
     pub fn change_at(&mut self, at: Instant, change: Change) {
-        self.changes.put(at, change);
+        self.changes.push(at, change);
     }
 
-    /// Runs until `end`; what is due then has happened.
+    /// Runs until `end`, events at `end` included.
     pub fn run_until(&mut self, end: Instant) {
         self.run_while(end, |_| true);
     }
 
-    /// Runs while `go_on` says so, `end` at most; says whether it stopped before.
+    /// Runs while `go_on` returns true, until `end` at most; returns whether it stopped before.
     ///
     /// # Panics
-    /// When the link's accounts do not balance at the end.
+    /// If packet conservation does not hold on the link at the end.
     pub fn run_while(&mut self, end: Instant, mut go_on: impl FnMut(&Self) -> bool) -> bool {
         let stopped = loop {
             self.transmit();
@@ -170,7 +170,11 @@ impl<T: Endpoint, H: Endpoint> Path<T, H> {
             }
             self.record();
         };
-        assert!(self.link.audit(), "at {:?} the link's accounts do not balance", self.now);
+        assert!(
+            self.link.audit(),
+            "at {:?} packet conservation does not hold on the link",
+            self.now
+        );
         stopped
     }
 
@@ -187,17 +191,17 @@ impl<T: Endpoint, H: Endpoint> Path<T, H> {
         .min()
     }
 
-    /// Goes to `at`, or stays when that is past, and does what is due.
+    /// Advances to `at`, unless that is in the past, and processes all events due.
     fn step(&mut self, at: Instant) {
         if at > self.now {
             self.now = at;
-            self.standing = 0;
+            self.rounds = 0;
         } else {
-            self.standing += 1;
-            assert!(self.standing < 100_000, "at {:?} somebody is always due: {at:?}", self.now);
+            self.rounds += 1;
+            assert!(self.rounds < 100_000, "at {:?} no progress of time: {at:?}", self.now);
         }
         let now = self.now;
-        while let Some((_, change)) = self.changes.take_due(now) {
+        while let Some((_, change)) = self.changes.pop_due(now) {
             match change {
                 Change::Link(config) => {
                     self.link.reconfigure(now, &config).expect("a change must be a valid link");
@@ -207,10 +211,16 @@ impl<T: Endpoint, H: Endpoint> Path<T, H> {
         }
         while let Some(delivery) = self.link.poll_delivery(now) {
             let direction = delivery.direction;
-            looking::arrived(&mut self.captures, now, direction, &delivery.frame);
+            observe::capture(
+                &mut self.captures,
+                now,
+                direction,
+                PacketDirection::Inbound,
+                &delivery.frame,
+            );
             self.delivered[direction as usize].count(now, delivery.frame.len() as u64);
             let source = &mut self.sources[direction as usize];
-            for mut datagram in source.strike(&self.faults, delivery.frame.bytes) {
+            for mut datagram in source.apply(&self.faults, delivery.frame.bytes) {
                 self.trace.event(now, direction as u64, &datagram);
                 match direction {
                     Direction::Forward => self.terminal.handle_datagram(now, &mut datagram),
@@ -235,7 +245,7 @@ impl<T: Endpoint, H: Endpoint> Path<T, H> {
             let mut send = |bytes: &[u8]| {
                 let datagram = Datagram { bytes: bytes.to_vec(), header };
                 meter.count(now, datagram.len() as u64);
-                looking::left(captures, now, direction, &datagram);
+                observe::capture(captures, now, direction, PacketDirection::Outbound, &datagram);
                 match link.offer(now, direction, datagram) {
                     Admission::Queued | Admission::Dropped(..) => {}
                 }

@@ -1,17 +1,17 @@
-//! Bytes that can be checked without being kept.
+//! Octets that can be verified without being stored.
 
 use core::fmt;
 
-/// An endless run of bytes, one for each seed: byte `n` follows from the seed and `n` alone, and
-/// a byte that is lost, doubled or out of place does not go unnoticed for long.
+/// An endless sequence of octets per seed: octet `n` is determined by the seed and `n` alone, so
+/// that lost, duplicated or displaced octets are detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pattern(pub u64);
 
-/// An odd number with bits all over it: neighbouring words share next to nothing.
+/// An odd number with irregular bits, so that neighbouring words are unrelated.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Pattern {
-    /// Fills `out` with the bytes from `offset` on.
+    /// Fills `out` with the octets from `offset` on.
     pub fn fill(self, offset: u64, out: &mut [u8]) {
         let (head, words, tail) = split(offset);
         let (start, rest) = out.split_at_mut(head.min(out.len()));
@@ -25,7 +25,7 @@ impl Pattern {
         self.fill_bytes(tail + 8 * whole.len() as u64, end);
     }
 
-    /// Where `bytes`, which should stand at `offset`, first differ from what they should be.
+    /// The first offset at which `bytes` at `offset` differ from the pattern.
     pub fn mismatch(self, offset: u64, bytes: &[u8]) -> Option<u64> {
         if self.is_whole(offset, bytes) {
             return None;
@@ -33,7 +33,7 @@ impl Pattern {
         (offset..).zip(bytes).find(|&(place, &byte)| byte != self.at(place)).map(|(place, _)| place)
     }
 
-    /// Whether all of `bytes` are what they should be, a word at a time and without a branch.
+    /// Whether `bytes` match the pattern, a word at a time and without a branch.
     fn is_whole(self, offset: u64, bytes: &[u8]) -> bool {
         let (head, words, tail) = split(offset);
         let (start, rest) = bytes.split_at(head.min(bytes.len()));
@@ -54,7 +54,7 @@ impl Pattern {
         }
     }
 
-    /// What the word at `8 * number` is made of.
+    /// The state of the word at `8 * number`.
     fn state(self, number: u64) -> u64 {
         number.wrapping_add(self.0).wrapping_mul(STEP)
     }
@@ -68,13 +68,13 @@ fn scramble(state: u64) -> u64 {
     state ^ (state >> 32)
 }
 
-/// Bytes from `offset` to the next whole word, that word's number, and where it begins.
+/// Octets from `offset` to the next whole word, that word's number, and its offset.
 fn split(offset: u64) -> (usize, u64, u64) {
     let word = offset.div_ceil(8);
     ((word * 8 - offset) as usize, word, word * 8)
 }
 
-/// Checks that a stream's bytes arrive each once, in order, and no more than were sent.
+/// Verifies that a stream's octets arrive in order and once.
 #[derive(Clone, Copy, Debug)]
 pub struct StreamCheck {
     pattern: Pattern,
@@ -82,12 +82,12 @@ pub struct StreamCheck {
 }
 
 impl StreamCheck {
-    /// A stream that should carry `pattern`.
+    /// A stream of `pattern`.
     pub fn new(pattern: Pattern) -> Self {
         Self { pattern, received: 0 }
     }
 
-    /// Takes the next bytes.
+    /// Verifies the next octets.
     pub fn take(&mut self, bytes: &[u8]) -> Result<(), Broken> {
         if let Some(offset) = self.pattern.mismatch(self.received, bytes) {
             return Err(Broken { offset });
@@ -96,22 +96,22 @@ impl StreamCheck {
         Ok(())
     }
 
-    /// Bytes received so far.
+    /// Octets received so far.
     pub fn received(&self) -> u64 {
         self.received
     }
 }
 
-/// A byte is not the one that was sent.
+/// An octet differs from the one that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broken {
-    /// Where in the stream.
+    /// Its offset in the stream.
     pub offset: u64,
 }
 
 impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "byte {} of the stream is not the one that was sent", self.offset)
+        write!(f, "byte {} of the stream differs from the one that was sent", self.offset)
     }
 }
 
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_doubled_and_moved_bytes_are_found() {
+    fn lost_duplicated_and_moved_bytes_are_detected() {
         let pattern = Pattern(3);
         let mut sent = vec![0; 4_096];
         pattern.fill(0, &mut sent);

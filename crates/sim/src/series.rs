@@ -1,4 +1,4 @@
-//! Variables over time.
+//! Time series of variables.
 
 use core::fmt;
 use std::io::{self, Write};
@@ -6,16 +6,16 @@ use std::rc::Rc;
 use units::{Instant, Span};
 use xstp::session::Snapshot;
 
-/// Samples of a [`Series`], at most: when there are more, every second one goes.
+/// Maximum samples of a [`Series`]; beyond it every second one is dropped.
 const LIMIT: usize = 1 << 16;
 
-/// A variable's values, at intervals or as they changed.
+/// The values of a variable, at intervals or at its changes.
 #[derive(Clone, Debug)]
 pub struct Series {
     name: String,
     unit: &'static str,
     samples: Vec<(Instant, f64)>,
-    /// Of so many values one is kept.
+    /// One of so many values is kept.
     stride: u64,
     seen: u64,
     last: Option<f64>,
@@ -27,7 +27,7 @@ impl Series {
         Self { name: name.to_owned(), unit, samples: Vec::new(), stride: 1, seen: 0, last: None }
     }
 
-    /// What it is of.
+    /// Its name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -42,7 +42,7 @@ impl Series {
         &self.samples
     }
 
-    /// Takes a value at `at`.
+    /// Adds a value at `at`.
     pub fn push(&mut self, at: Instant, value: f64) {
         self.last = Some(value);
         if self.seen.is_multiple_of(self.stride) {
@@ -61,17 +61,17 @@ impl Series {
         self.seen += 1;
     }
 
-    /// Takes a value at `at`, if it is another than before.
+    /// Adds a value at `at`, if it differs from the last one.
     pub fn push_changed(&mut self, at: Instant, value: f64) {
         if self.last.is_none_or(|last| last.to_bits() != value.to_bits()) {
             self.push(at, value);
         }
     }
 
-    /// Writes it as CSV: a head, then a line for each sample.
+    /// Writes it as CSV: a header, then a line for each sample.
     ///
     /// # Errors
-    /// What writing meets.
+    /// Returns the error of `out`.
     pub fn write_csv(&self, out: &mut dyn Write) -> io::Result<()> {
         let name = self.name.replace([',', '"', '\n'], " ");
         let unit = if self.unit.is_empty() { String::new() } else { format!(" ({})", self.unit) };
@@ -84,19 +84,19 @@ impl Series {
     }
 }
 
-/// Reads a variable of a run; none while there is nothing to read.
+/// Reads a variable of a run; `None` if it has no value.
 type Read<R> = Box<dyn Fn(&R) -> Option<f64>>;
 
-/// A series in the making.
+/// A series that is being recorded.
 struct Recorder<R> {
     series: Series,
-    /// At which distance, or whenever the value is another.
+    /// The interval; `None`: at every change.
     every: Option<Span>,
     next: Instant,
     read: Read<R>,
 }
 
-/// All series of a run: a network, or a path.
+/// All series of a run of a network or a path.
 pub(crate) struct Recorders<R> {
     all: Vec<Recorder<R>>,
 }
@@ -114,7 +114,7 @@ impl<R> fmt::Debug for Recorders<R> {
 }
 
 impl<R> Recorders<R> {
-    /// When the next sample is due; the far future when none is.
+    /// The time of the next sample; the far future if there is none.
     pub(crate) fn next_at(&self) -> Instant {
         let times = self.all.iter().filter(|one| one.every.is_some()).map(|one| one.next);
         times.min().unwrap_or(Instant::FAR_FUTURE)
@@ -144,15 +144,15 @@ impl<R> Recorders<R> {
         }
     }
 
-    /// All series, in the order in which they were asked for.
+    /// All series, in the order of their registration.
     pub(crate) fn series(&self) -> impl Iterator<Item = &Series> {
         self.all.iter().map(|one| &one.series)
     }
 
-    /// Samples from `from` on at this distance, or without one whenever the value is another.
+    /// Samples from `from` on at this interval, or with `None` at every change.
     ///
     /// # Panics
-    /// When the distance is no time at all.
+    /// If the interval is zero.
     pub(crate) fn add(
         &mut self,
         series: Series,
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_sampled_at_their_distance_and_when_they_change() {
+    fn variables_are_sampled_at_intervals_and_at_changes() {
         let mut net = Network::new(1, 0);
         let seconds = |net: &Network| net.now().as_nanos() / 1_000_000_000;
         net.sample(Span::from_millis(500), "time", "s", |net| Some(net.now().as_secs_f64()));
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn long_series_grow_coarser_and_never_longer() {
+    fn number_of_samples_is_bounded() {
         let mut series = Series::new("long", "");
         for ms in 0..300_000 {
             series.push(at(ms), ms as f64);

@@ -1,19 +1,19 @@
-//! Byte streams, as applications see them.
+//! Byte streams as applications use them.
 
 use units::Instant;
 
-/// What clients and servers need of the layer below: byte streams with a half-close.
+/// The interface between applications and transports: byte streams with half-close.
 pub trait Streams {
-    /// Names a stream.
+    /// Identifies a stream.
     type Id: Copy + Ord;
     /// Opens a stream to the server.
     fn open(&mut self, now: Instant) -> Self::Id;
-    /// Takes some of `bytes`; less than all means that a "writable" will follow.
+    /// Accepts some of `bytes` and returns how many; if fewer than all, a "writable" event follows.
     fn write(&mut self, now: Instant, stream: Self::Id, bytes: &[u8]) -> usize;
-    /// Sends no more on it.
+    /// Ends the send side.
     fn end(&mut self, now: Instant, stream: Self::Id);
-    /// Bytes that have come, in order; empty: none now.
+    /// Octets received in order; empty if there are none.
     fn peek(&self, stream: Self::Id) -> &[u8];
-    /// Drops the first `count` of them.
+    /// Consumes the first `count` of them.
     fn consume(&mut self, now: Instant, stream: Self::Id, count: usize);
 }

@@ -1,5 +1,5 @@
-//! Plans as networks: the [reference models](satlink::reference) of ITU-R S.1711 Annex 1, with
-//! whatever stands at their sites.
+//! Networks built from plans: the [reference models](satlink::reference) of ITU-R S.1711 Annex 1,
+//! with nodes at their sites.
 //!
 //! ```
 //! use satlink::reference::{Plan, Role};
@@ -15,7 +15,7 @@
 //! let lan = satlink::words::parse_link("both rate 100mbit").unwrap();
 //! let plan = Plan::point_to_point(&lan, &satlink::profiles::by_name("geo").unwrap());
 //! let mut net = Network::new(1, 0);
-//! // A user who sends, one who receives, and two gateways with STP between them.
+//! // A sending user, a receiving user, and two gateways with STP between them.
 //! let built = topology::build(&mut net, &plan, |net, site, sites| match site {
 //!     0 => net.host_with(|node| {
 //!         let transport = Tcp::client(node, &tcp, Address::new(sites.node(3), 80));
@@ -36,7 +36,7 @@ use crate::Network;
 use crate::network::{LinkId, NodeId};
 use satlink::reference::{Plan, Role};
 
-/// A plan's sites and wires in a network.
+/// The sites and wires of a plan in a network.
 #[derive(Clone, Debug)]
 pub struct Built<'a> {
     plan: &'a Plan,
@@ -48,7 +48,7 @@ impl Built<'_> {
     /// The node at a site.
     ///
     /// # Panics
-    /// When the plan has no such site.
+    /// If the plan has no such site.
     pub fn node(&self, site: usize) -> NodeId {
         assert!(site < self.plan.sites.len(), "one of the plan's sites");
         NodeId::numbered(self.first + site as u32)
@@ -57,27 +57,27 @@ impl Built<'_> {
     /// The node at the site of this name.
     ///
     /// # Panics
-    /// When the plan has no such site.
+    /// If the plan has no such site.
     pub fn named(&self, name: &str) -> NodeId {
         self.node(self.plan.find(name).expect("one of the plan's sites"))
     }
 
-    /// The nodes of those whom a station reaches through the terrestrial network: its left side.
+    /// The nodes that a station reaches through the terrestrial network: its left side.
     pub fn ashore(&self, station: usize) -> Vec<NodeId> {
         self.plan.ashore(station).into_iter().map(|site| self.node(site)).collect()
     }
 
-    /// The link that a wire has become. There are none yet while nodes are being put in.
+    /// The link of a wire. There are none while nodes are being added.
     pub fn link(&self, wire: usize) -> LinkId {
         self.links[wire]
     }
 }
 
-/// Puts `plan` into `net`. `place` puts in one node for each site but satellites, which are
-/// routers; it knows all sites' nodes beforehand.
+/// Adds `plan` to `net`. `place` adds one node for each site except satellites, which are routers;
+/// it has the identifiers of all nodes.
 ///
 /// # Panics
-/// When `place` puts in none, or more than one; when a link of the plan makes no sense.
+/// If `place` does not add exactly one node, or a link of the plan is invalid.
 pub fn build<'a>(
     net: &mut Network,
     plan: &'a Plan,
@@ -118,8 +118,8 @@ mod tests {
     type Asks = Host<Tcp, Client<TcpId>>;
     type Gateway = Split<Tcp, Xstp>;
 
-    /// Users who each fetch a page and a file from the site `server`, through gateways at each
-    /// station; how many connections each station has carried.
+    /// Users fetch a page and a file each from the site `server`, through gateways at each station.
+    /// Returns the connections of each station.
     fn run(plan: &Plan, server: &str) -> Vec<u64> {
         let (tcp, stp) = (TcpConfig::linux(), SessionConfig::stp_1999());
         let at = |secs| Instant::ZERO + Span::from_secs(secs);
@@ -146,14 +146,14 @@ mod tests {
             assert!(seen.is_done() && seen.lost() == 0, "{user} {:?}", seen.exchanged());
         }
         let stations = plan.with_role(Role::Station).map(|site| built.node(site));
-        stations.map(|node| net.node::<Gateway>(node).need().connections).collect()
+        stations.map(|node| net.node::<Gateway>(node).usage().connections).collect()
     }
 
     #[test]
-    fn every_model_carries_pages_and_files_through_gateways_at_each_hop() {
+    fn reference_models_carry_pages_and_files_through_gateways() {
         let lan = satlink::words::parse_link("both rate 100mbit delay 1ms").unwrap();
         let space = satlink::words::parse_link("profile geo both loss 1%").unwrap();
-        // Five connections for each user who asks; each hop has its own two gateways.
+        // Five connections for each user; each hop has its own two gateways.
         assert_eq!(run(&Plan::point_to_point(&lan, &space), "user-1"), [5, 5]);
         assert_eq!(run(&Plan::several_hops(&lan, &space, 3), "user-2"), [5; 6]);
         assert_eq!(run(&Plan::star(&lan, &space, 4), "server"), [20, 5, 5, 5, 5]);
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "one node for the site user-1")]
-    fn a_site_without_a_node_is_found_out() {
+    fn site_without_a_node_is_detected() {
         let lan = LinkConfig::default();
         let plan = Plan::point_to_point(&lan, &lan);
         let mut net = Network::new(3, 0);

@@ -1,18 +1,18 @@
-//! One number for everything that happened.
+//! Hashes of runs.
 
 use units::Instant;
 
-/// A running hash of events: equal for equal runs, and, but for luck, only for those.
+/// A running hash of events: equal for equal runs; others differ with high probability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceHash(u64);
 
 impl TraceHash {
-    /// Nothing has happened.
+    /// The hash of no events.
     pub const fn new() -> Self {
         Self(0xcbf2_9ce4_8422_2325)
     }
 
-    /// Takes one event in: when, what kind, and its bytes.
+    /// Adds an event: its time, kind and octets.
     pub fn event(&mut self, at: Instant, kind: u64, bytes: &[u8]) {
         self.bytes(&at.as_nanos().to_le_bytes());
         self.bytes(&kind.to_le_bytes());
@@ -25,7 +25,7 @@ impl TraceHash {
         self.0
     }
 
-    /// FNV-1a over eight bytes at a time: cheap, and any changed byte changes it.
+    /// FNV-1a over eight octets at a time.
     fn bytes(&mut self, bytes: &[u8]) {
         for chunk in bytes.chunks(8) {
             let mut word = [0; 8];

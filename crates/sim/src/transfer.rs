@@ -1,8 +1,8 @@
-//! One file over one connection: what the papers measured.
+//! The transfer of one file over one connection, as measured in the papers.
 //!
-//! The source pushes a file in chunks as its send buffer has room, the sink reads at once and
-//! checks every byte. The octets that both ends sent are told apart as Elaasar et al. 2003 do
-//! (section 6): retransmitted, forward control, reverse control.
+//! The source writes a file in chunks as its send buffer has room; the sink reads without delay and
+//! verifies every octet. The octets of both ends are classified as in Elaasar et al. 2003, section
+//! 6: retransmission, forward control, reverse control.
 
 use crate::invariants::SessionGuard;
 use crate::{Broken, Endpoint, Path, PathConfig, Pattern, StreamCheck};
@@ -13,7 +13,7 @@ use xstp::Connection;
 use xstp::session::{Event, SessionConfig, State, Statistics};
 use xstp::wire::Profile;
 
-/// Octets of the header of a packet with data alone.
+/// Octets of the header of a packet with data only.
 const fn header(profile: &Profile) -> u64 {
     match profile {
         Profile::Published(_) => 16,
@@ -21,77 +21,77 @@ const fn header(profile: &Profile) -> u64 {
     }
 }
 
-/// What is sent, how, and over what.
+/// Parameters of a transfer.
 #[derive(Clone, Debug)]
 pub struct TransferConfig {
     /// The source's session.
     pub source: SessionConfig,
     /// The sink's session.
     pub sink: SessionConfig,
-    /// The link; the file goes in the forward direction.
+    /// The link; the file takes the forward direction.
     pub link: LinkConfig,
-    /// Bytes of the file.
+    /// Octets of the file.
     pub size: u64,
-    /// Bytes that the application hands over at a time.
+    /// Octets that the application writes at a time.
     pub chunk: usize,
-    /// Bytes of headers below XSTP, which count on the link and not in the overhead.
+    /// Octets of headers below XSTP, which count on the link but not in the overhead.
     pub header: usize,
-    /// With `run` the source of all chance.
+    /// With `run` the source of all randomness.
     pub seed: u64,
-    /// Which replication.
+    /// The replication.
     pub run: u64,
-    /// When to give up, in virtual time.
+    /// Time limit, in virtual time.
     pub limit: Span,
 }
 
-/// What became of a file.
+/// Results of a transfer.
 #[derive(Clone, Debug)]
 pub struct Transfer {
-    /// From the first BGN until the sink had the last byte.
+    /// From the first BGN until the sink has the last octet.
     pub took: Span,
-    /// Bytes of the file.
+    /// Octets of the file.
     pub size: u64,
-    /// Octets of the header of a packet with data alone.
+    /// Octets of the header of a packet with data only.
     pub header: u64,
-    /// What the source counted.
+    /// Counters of the source.
     pub source: Statistics,
-    /// What the sink counted.
+    /// Counters of the sink.
     pub sink: Statistics,
-    /// The link's accounts, forward.
+    /// Counters of the link, forward.
     pub forward: Counters,
-    /// The source's congestion window in bytes, averaged over the time; 0 without one.
+    /// Time average of the source's congestion window in octets; 0 without one.
     pub mean_window: f64,
-    /// How often that window became smaller.
+    /// Number of reductions of that window.
     pub window_reductions: u64,
-    /// A number that two runs share only if they were the same.
+    /// A hash of the run; equal for equal runs.
     pub trace_hash: u64,
 }
 
-/// Octets of XSTP beyond the file's own.
+/// Octets of XSTP beyond those of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overhead {
-    /// Of SDs that were retransmitted, headers included.
+    /// Retransmitted SDs, headers included.
     pub retransmission: u64,
-    /// Of everything else that the source sent: POLLs, handshakes, headers of first transmissions.
+    /// Other overhead of the source: POLLs, handshakes, headers of first transmissions.
     pub forward_control: u64,
-    /// Of everything that the sink sent.
+    /// Everything sent by the sink.
     pub reverse_control: u64,
 }
 
 impl Overhead {
-    /// All of it.
+    /// Sum of all overhead.
     pub fn total(self) -> u64 {
         self.retransmission + self.forward_control + self.reverse_control
     }
 }
 
 impl Transfer {
-    /// The file's bits over the time.
+    /// Bits of the file over the duration.
     pub fn throughput_bps(&self) -> f64 {
         self.size as f64 * 8.0 / self.took.as_secs_f64()
     }
 
-    /// Where the octets beyond the file's own went.
+    /// Octets beyond those of the file, by class.
     pub fn overhead(&self) -> Overhead {
         let again =
             self.source.data_bytes_retransmitted + self.header * self.source.data_retransmitted;
@@ -103,24 +103,24 @@ impl Transfer {
     }
 }
 
-/// Why a file did not arrive.
+/// Why a file was not delivered.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum TransferError {
-    /// The link makes no sense.
+    /// The link is invalid.
     Link(ConfigError),
-    /// A byte arrived that was not the one sent.
+    /// Received octets differ from those sent.
     Broken(Broken),
-    /// The connection closed before everything was there.
+    /// The connection closed before the file was complete.
     Closed {
-        /// Bytes that had arrived in order.
+        /// Octets received in order.
         received: u64,
-        /// When.
+        /// When it closed.
         after: Span,
     },
-    /// The time was over.
+    /// The time limit was reached.
     TimeLimit {
-        /// Bytes that had arrived in order.
+        /// Octets received in order.
         received: u64,
     },
 }
@@ -142,10 +142,10 @@ impl fmt::Display for TransferError {
 
 impl std::error::Error for TransferError {}
 
-/// Sends the file; the source is at the hub and calls the sink.
+/// Sends the file; the source is at the hub and opens the connection.
 ///
 /// # Errors
-/// When the file did not arrive whole.
+/// If the file was not delivered.
 pub fn transfer(config: &TransferConfig) -> Result<Transfer, TransferError> {
     let mut path = join(config)?;
     let size = config.size;
@@ -182,13 +182,13 @@ pub fn transfer(config: &TransferConfig) -> Result<Transfer, TransferError> {
     })
 }
 
-/// Sends the file over a link on which nothing gets through from `at` on for `length`; returns
-/// how long after the link's return the first segment reaches the sink, `None` when none does
-/// within the time limit or the file was there before.
+/// Sends the file over a link with an outage of `length` from `at` on. Returns the time from the
+/// end of the outage until the first segment reaches the sink; `None` if none does within the time
+/// limit or the file was complete before.
 ///
 /// # Errors
-/// When the link makes no sense.
-pub fn found_again(
+/// If the link is invalid.
+pub fn recovery_time(
     config: &TransferConfig,
     at: Span,
     length: Span,
@@ -235,13 +235,13 @@ fn join(config: &TransferConfig) -> Result<Path<Sink, Source>, TransferError> {
     Path::new(&path_config, sink, source).map_err(TransferError::Link)
 }
 
-/// A mean over time.
+/// A time average.
 #[derive(Clone, Copy, Debug, Default)]
 struct Average {
     sum: f64,
     since: Instant,
     value: u64,
-    /// How often the value went down.
+    /// Number of decreases of the value.
     reductions: u64,
 }
 
@@ -260,7 +260,7 @@ impl Average {
     }
 }
 
-/// Pushes the file as fast as the send buffer takes it.
+/// Writes the file as fast as the send buffer accepts it.
 #[derive(Debug)]
 struct Source {
     connection: Connection,
@@ -273,7 +273,7 @@ struct Source {
 }
 
 impl Source {
-    /// Only whole chunks are handed over, so that every segment but the last is full.
+    /// Only whole chunks are written, so that every segment but the last is full.
     fn push(&mut self, now: Instant) {
         if self.connection.session().state() == State::Closed {
             return;
@@ -297,7 +297,7 @@ impl Source {
 
 impl Endpoint for Source {
     fn handle_datagram(&mut self, now: Instant, datagram: &mut [u8]) {
-        // What is damaged or foreign is dropped there and counted.
+        // The connection drops and counts invalid segments.
         let _ = self.connection.handle_segment(now, datagram);
         drain(&mut self.connection);
     }
@@ -320,7 +320,7 @@ impl Endpoint for Source {
     }
 }
 
-/// Reads everything at once and checks it.
+/// Reads everything without delay and verifies it.
 #[derive(Debug)]
 struct Sink {
     connection: Connection,
@@ -365,7 +365,7 @@ impl Endpoint for Sink {
     }
 }
 
-/// Takes all events; whether the peer has ended is among them.
+/// Drains all events; returns whether the peer's end is among them.
 fn drain(connection: &mut Connection) -> bool {
     let mut ended = false;
     while let Some(event) = connection.poll_event() {
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn without_loss_nothing_is_sent_again_and_the_octets_add_up() {
+    fn without_loss_nothing_is_retransmitted_and_the_octets_add_up() {
         let link = profiles::elaasar_corruption(Span::from_secs(10), 0.0);
         let seen = transfer(&config(&link, 0)).unwrap();
         let overhead = seen.overhead();
@@ -403,13 +403,13 @@ mod tests {
         let sent = seen.source.octets_sent + seen.sink.octets_sent;
         assert_eq!(overhead.total(), sent - 300_500);
         assert!(overhead.forward_control >= 301 * seen.header, "{overhead:?}");
-        // The handshake, then slow start from one segment: eight windows at least.
+        // The handshake, then slow start from one segment: at least eight windows.
         assert!(seen.took > Span::from_millis(200 * 8), "{}", seen.took);
         assert!((2_000.0..300_000.0).contains(&seen.mean_window), "{}", seen.mean_window);
     }
 
     #[test]
-    fn losses_are_sent_again_and_a_seed_gives_one_run() {
+    fn losses_are_retransmitted_and_a_seed_gives_one_run() {
         let link = profiles::elaasar_corruption(Span::from_secs(1), 0.3);
         let seen = transfer(&config(&link, 3)).unwrap();
         assert!(seen.source.data_retransmitted > 0);
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn probing_finds_a_link_again_within_a_round_trip() {
+    fn probing_detects_the_end_of_an_outage_within_a_round_trip() {
         let mut link = LinkConfig::default();
         (link.forward.delay, link.return_.delay) = (Span::from_millis(100), Span::from_millis(100));
         let mut config = config(&link, 0);
@@ -440,14 +440,14 @@ mod tests {
             config.source = SessionConfig::xstp_2003();
             config.source.xstp.probing = config.source.xstp.probing.filter(|_| probing);
             let (at, length) = (Span::from_secs(5), Span::from_secs(60));
-            found_again(&config, at, length).unwrap().expect("it is found")
+            recovery_time(&config, at, length).unwrap().expect("it is found")
         };
-        // One probe each round trip, and the way to the sink.
+        // One probe per round trip, and the delay to the sink.
         assert!(found(true) <= Span::from_millis(200 + 100));
-        // POLLs had backed off to several seconds.
+        // POLL intervals had backed off to several seconds.
         assert!(found(false) > Span::from_millis(300));
         config.size = 1_000;
-        let there = found_again(&config, Span::from_secs(5), Span::from_secs(1)).unwrap();
+        let there = recovery_time(&config, Span::from_secs(5), Span::from_secs(1)).unwrap();
         assert_eq!(there, None, "there was nothing to find it for");
     }
 }

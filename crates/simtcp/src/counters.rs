@@ -1,12 +1,12 @@
-//! What an endpoint counts.
+//! Counters of an endpoint.
 
-/// What an endpoint did, since its beginning.
+/// Counters since the creation of an endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counters {
-    /// Segments with data or FIN, those retransmitted included.
+    /// Segments with data or FIN, retransmissions included.
     pub data_segments: u64,
-    /// Bytes of data, each counted when it is first sent.
+    /// Octets of data, counted at their first transmission.
     pub data_bytes: u64,
     /// Segments that were retransmitted.
     pub retransmitted_segments: u64,
@@ -14,12 +14,12 @@ pub struct Counters {
     pub retransmitted_bytes: u64,
     /// Segments without data.
     pub acknowledgements: u64,
-    /// Losses found by duplicates or SACK, a window counting once.
+    /// Losses detected by duplicates or SACK, once per window.
     pub recoveries: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
-    /// Windows that were reduced because a queue had marked a segment.
+    /// Window reductions caused by ECN marks.
     pub marks: u64,
-    /// Segments that the peer reported to have got twice (D-SACK).
+    /// Duplicates reported by the peer (D-SACK).
     pub reported_duplicates: u64,
 }

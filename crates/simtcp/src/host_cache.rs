@@ -1,4 +1,4 @@
-//! What a host remembers of others from one connection to the next.
+//! A host's cache of its peers.
 
 use crate::config::TcpConfig;
 use crate::endpoint::Endpoint;
@@ -6,13 +6,12 @@ use crate::open::{Handshake, PeerMemory};
 use crate::segment::Ports;
 use alloc::collections::BTreeMap;
 
-/// Peers that are remembered at most; the one that was not used for the longest time goes.
+/// Maximum number of cached peers; the least recently used is discarded.
 const PEERS: usize = 4_096;
 
-/// A host's memory of its peers, for T/TCP, Fast Open and the
-/// path's MTU.
+/// A host's cache of its peers for T/TCP, Fast Open and path MTU discovery.
 ///
-/// Connections are made by it, and it [learns](Self::learn) from them as they go:
+/// It creates connections and [learns](Self::learn) from them while they run:
 ///
 /// ```
 /// use simtcp::{HostCache, Opening, Ports, TcpConfig};
@@ -49,7 +48,7 @@ const PEERS: usize = 4_096;
 ///     there.learn(1, &mut server);
 ///     segments.push(count);
 /// }
-/// // The second one knows the first: question, answer, acknowledgement.
+/// // The second connection uses the cache: request, response, acknowledgement.
 /// assert_eq!(segments[1], 3);
 /// ```
 #[derive(Clone, Debug)]
@@ -62,12 +61,12 @@ pub struct HostCache {
 }
 
 impl HostCache {
-    /// A host that knows nobody; its cookies come from `secret`.
+    /// An empty cache; its Fast Open cookies are derived from `secret`.
     pub fn new(secret: u64) -> Self {
         Self { secret, connections: 0, uses: 0, peers: BTreeMap::new() }
     }
 
-    /// A client's end toward the host that the caller calls `peer`, as [`Endpoint::connect`].
+    /// A client's end of a connection to the host `peer`, as [`Endpoint::connect`].
     ///
     /// # Panics
     /// When the configuration is not [valid](TcpConfig::validate).
@@ -82,8 +81,7 @@ impl HostCache {
         Endpoint::connect(config, ports, content).with_handshake(handshake)
     }
 
-    /// A server's end on `port` for a SYN of the host that the caller calls `peer`, as
-    /// [`Endpoint::listen`].
+    /// A server's end on `port` for a SYN of the host `peer`, as [`Endpoint::listen`].
     ///
     /// # Panics
     /// When the configuration is not [valid](TcpConfig::validate).
@@ -92,7 +90,7 @@ impl HostCache {
         Endpoint::listen(config, port, content).with_handshake(handshake)
     }
 
-    /// Takes over what a connection has learnt of `peer`; to be called after its segments came.
+    /// Stores what a connection has learned of `peer`; to be called after its segments are handled.
     pub fn learn(&mut self, peer: u64, endpoint: &mut Endpoint) {
         let Some(memory) = endpoint.news() else { return };
         self.uses += 1;
@@ -107,7 +105,7 @@ impl HostCache {
 
     fn handshake(&mut self, peer: u64, config: &TcpConfig) -> Handshake {
         self.uses += 1;
-        // 0 is no count.
+        // 0 is no valid count.
         self.connections = self.connections.wrapping_add(1).max(1);
         let memory = match self.peers.get_mut(&peer) {
             Some((used, memory)) => {
@@ -120,8 +118,8 @@ impl HostCache {
     }
 }
 
-/// A cookie that the server can tell from others (RFC 7413, section 4.1.2, asks for a cipher;
-/// nobody forges here).
+/// A cookie that the server can verify (RFC 7413, section 4.1.2, requires a cipher, which the
+/// simulation does not need).
 fn cookie(secret: u64, peer: u64) -> u64 {
     (secret ^ peer.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29) ^ peer
 }
@@ -132,12 +130,12 @@ mod tests {
     use units::Instant;
 
     #[test]
-    fn the_peer_that_was_not_used_for_longest_is_forgotten() {
+    fn least_recently_used_peer_is_discarded() {
         let mut cache = HostCache::new(1);
         let config = TcpConfig { opening: crate::Opening::Transaction, ..TcpConfig::reno() };
         for peer in 0..=PEERS as u64 {
             let mut client = cache.connect(peer, &config, Ports { from: 1, to: 2 }, 0);
-            // A first SYN says that the count is new, which is to be remembered.
+            // A first SYN has a new count, which is stored.
             client.poll_transmit(Instant::ZERO);
             cache.learn(peer, &mut client);
         }

@@ -1,14 +1,14 @@
-//! What was sent when, and what the network delivered of it, and how fast.
+//! Transmission log: delivery and delivery rate of segments.
 //!
 //! ```text
-//!   a segment leaves    it remembers: delivered so far and when, and when the first of its flight
-//!                       left                                                        section 3.1
-//!   it is delivered     delivered += its length                                     section 3.2
-//!   sample              (delivered - what it remembers) / the longer of: the time in which that
-//!                       was sent, the time in which that was acknowledged           section 3.3
+//!   sent             stores: delivered so far and when, and when the first of its flight was
+//!                    sent                                                        section 3.1
+//!   delivered        delivered += its length                                     section 3.2
+//!   sample           (delivered - stored) / max(time in which that was sent, time in which
+//!                    that was acknowledged)                                      section 3.3
 //! ```
-//!
-//! Sections are those of draft-cheng-iccrg-delivery-rate-estimation-02, with its names in
+//! Sections are those of draft-cheng-iccrg-delivery-rate-estimation-02, with its names in brackets.
+//! Maintained only if a window or a recovery needs it.
 //! brackets. Kept only where a window or a recovery asks for it.
 
 use crate::ranges::Ranges;
@@ -16,7 +16,7 @@ use crate::segment::Block;
 use alloc::collections::VecDeque;
 use units::{Instant, Span};
 
-/// A segment that is not acknowledged in order.
+/// A segment that is not cumulatively acknowledged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
     pub(crate) start: u64,
@@ -25,9 +25,9 @@ pub(crate) struct Sent {
     pub(crate) at: Instant,
     /// How often it was sent.
     pub(crate) times: u32,
-    /// A block has named it.
+    /// It is selectively acknowledged.
     pub(crate) arrived: bool,
-    /// It is taken to be lost, and was not retransmitted since.
+    /// It is considered lost, and was not retransmitted since.
     pub(crate) lost: bool,
     /// [P.first_sent_time], [P.delivered], [P.delivered_time], [P.is_app_limited].
     first: Instant,
@@ -42,31 +42,31 @@ impl Sent {
     }
 }
 
-/// What an acknowledgement delivered.
+/// The data delivered by an acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Delivery {
-    /// Bytes that are acknowledged for the first time, in order or by blocks.
+    /// Octets acknowledged for the first time, cumulatively or selectively.
     pub(crate) bytes: u64,
-    /// The one of them that was sent last.
+    /// The segment of them that was sent last.
     pub(crate) newest: Option<Sent>,
-    /// The round trip of the one that was sent last of those that were sent once.
+    /// The round trip of the most recently sent of those transmitted once.
     pub(crate) round_trip: Option<Span>,
-    /// One that was sent once came after a later one: the network changes the order.
+    /// A segment transmitted once was delivered after a later one: the network reorders.
     pub(crate) reordered: bool,
 }
 
-/// The delivery rate that a segment has seen.
+/// The delivery rate sampled by a segment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Rate {
     /// In bytes per second.
     pub(crate) bytes_per_second: f64,
-    /// What was delivered when the segment left.
+    /// Octets delivered when the segment was sent.
     pub(crate) prior_delivered: u64,
-    /// The sender had nothing more to send: the network may do better.
+    /// The sender was application-limited: the path may be faster.
     pub(crate) limited: bool,
 }
 
-/// The segments on the way.
+/// The outstanding segments.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SentLog {
     records: VecDeque<Sent>,
@@ -78,7 +78,7 @@ pub(crate) struct SentLog {
     first: Instant,
     /// [C.app_limited].
     limited_until: u64,
-    /// Bytes neither delivered nor lost; and those that are lost.
+    /// Octets neither delivered nor lost; and octets lost.
     on_way: u64,
     lost: u64,
 }
@@ -89,17 +89,17 @@ impl SentLog {
         self.delivered
     }
 
-    /// Bytes neither delivered nor taken to be lost.
+    /// Octets neither delivered nor considered lost.
     pub(crate) fn on_way(&self) -> u64 {
         self.on_way
     }
 
-    /// Bytes that are taken to be lost and wait to be retransmitted.
+    /// Octets considered lost and not yet retransmitted.
     pub(crate) fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Bytes that blocks have named.
+    /// Octets selectively acknowledged.
     pub(crate) fn arrived(&self) -> u64 {
         self.board.total()
     }
@@ -109,12 +109,12 @@ impl SentLog {
         self.records.front().map(|record| record.at)
     }
 
-    /// There is nothing more to send although there would be room.
+    /// Marks the flow as application-limited.
     pub(crate) fn limit(&mut self) {
         self.limited_until = (self.delivered + self.on_way).max(1);
     }
 
-    /// A segment leaves, for the first time or again.
+    /// Records a transmission or retransmission.
     pub(crate) fn on_sent(&mut self, now: Instant, (start, end): Block) {
         if self.on_way == 0 {
             (self.first, self.delivered_at) = (now, now);
@@ -153,7 +153,7 @@ impl SentLog {
         }
     }
 
-    /// Everything below `oldest` and within `blocks` has arrived.
+    /// Handles the acknowledgement of everything below `oldest` and within `blocks`.
     pub(crate) fn on_ack(&mut self, now: Instant, oldest: u64, blocks: &[Block]) -> Delivery {
         let mut delivery = Delivery::default();
         let highest = self.board.last().map_or(0, |run| run.1);
@@ -177,7 +177,7 @@ impl SentLog {
         delivery
     }
 
-    /// A block names what has arrived.
+    /// Handles a SACK block.
     fn mark(&mut self, now: Instant, block: Block, highest: u64, delivery: &mut Delivery) {
         let mut from = block.0;
         while let Some((start, stop)) = self.board.gap_from(from, block.1) {
@@ -215,8 +215,8 @@ impl SentLog {
         }
     }
 
-    /// The rate that the newest of `delivery` has seen; None below `least`, the shortest round
-    /// trip, which is too short a time to tell (section 3.3).
+    /// The rate sampled by the newest of `delivery`; `None` if the interval is below `least`, the
+    /// minimum round trip (section 3.3).
     pub(crate) fn rate(&mut self, delivery: &Delivery, least: Option<Span>) -> Option<Rate> {
         let newest = delivery.newest?;
         let sending = newest.at.since(newest.first);
@@ -234,7 +234,7 @@ impl SentLog {
         })
     }
 
-    /// Takes those for lost of which `is_lost` says so; returns how many bytes they have.
+    /// Marks as lost the segments for which `is_lost` returns true; returns their octets.
     pub(crate) fn lose(&mut self, mut is_lost: impl FnMut(&Sent) -> bool) -> u64 {
         let mut bytes = 0;
         for record in self.records.iter_mut().filter(|record| !record.arrived && !record.lost) {
@@ -248,7 +248,7 @@ impl SentLog {
         bytes
     }
 
-    /// The first that is taken to be lost.
+    /// The first segment considered lost.
     pub(crate) fn first_lost(&self) -> Option<Block> {
         if self.lost == 0 {
             return None;
@@ -261,7 +261,7 @@ impl SentLog {
         self.records.partition_point(|record| record.end <= number)
     }
 
-    /// Makes `number` a boundary.
+    /// Splits a record at `number`.
     fn split(&mut self, number: u64) {
         let index = self.place(number);
         let Some(record) = self.records.get_mut(index).filter(|record| record.start < number)
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn a_flow_at_ten_segments_in_a_hundred_milliseconds_shows_that() {
         let mut log = SentLog::default();
-        // One each 10 ms, acknowledged 100 ms later.
+        // One segment each 10 ms, acknowledged 100 ms later.
         let mut rates = std::vec::Vec::new();
         for step in 0..30 {
             log.on_sent(at(10 * step), block(step, step + 1));
@@ -306,12 +306,12 @@ mod tests {
         assert!((rates[0].bytes_per_second - 10_000.0).abs() < 1.0, "{:?}", rates[0]);
         let last = rates.last().unwrap();
         assert!((last.bytes_per_second - 100_000.0).abs() < 1.0, "{last:?}");
-        // It left at 190 ms, when those that left up to 80 ms had been acknowledged.
+        // It was sent at 190 ms, when those sent up to 80 ms had been acknowledged.
         assert_eq!(last.prior_delivered, 9 * MSS);
     }
 
     #[test]
-    fn what_blocks_name_is_delivered_once_and_what_is_lost_leaves_the_way() {
+    fn sacked_data_is_delivered_once_and_lost_data_is_not_in_flight() {
         let mut log = SentLog::default();
         (0..10).for_each(|n| log.on_sent(at(n), block(n, n + 1)));
         assert_eq!(log.on_ack(at(100), 0, &[block(2, 5)]).bytes, 3 * MSS);
@@ -324,7 +324,7 @@ mod tests {
         );
         log.on_sent(at(102), block(0, 1));
         assert_eq!((log.first_lost(), log.on_way()), (Some(block(1, 2)), 3 * MSS));
-        // Of what was sent twice there is no round trip (Karn); up to 5 the rest was known.
+        // Retransmitted data has no round trip (Karn); up to 5 the rest was already delivered.
         let delivery = log.on_ack(at(200), 5 * MSS, &[]);
         assert_eq!((delivery.bytes, log.delivered()), (2 * MSS, 6 * MSS));
         assert_eq!(delivery.newest.map(|newest| newest.start), Some(0));
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_may_be_sent_again_in_parts() {
+    fn segment_may_be_retransmitted_in_parts() {
         let mut log = SentLog::default();
         log.on_sent(at(0), (0, 1_000));
         log.lose(|_| true);

@@ -1,25 +1,25 @@
-//! The first axis: what goes before the data.
+//! The first axis: connection opening.
 //!
 //! ```text
 //!   three-way     SYN ──▶  ◀── SYN, ACK  ACK and data ──▶
 //!   T/TCP         SYN, data, FIN, CC ──▶  ◀── SYN, ACK, data, FIN, CC, CC.ECHO   ACK ──▶
-//!                 where the server has a lower CC of this client in its cache, else three-way
+//!                 where the server has a lower CC of this client in its cache, otherwise three-way
 //!   Fast Open     SYN, data, cookie ──▶  ◀── SYN, ACK and data
-//!                 where the client has the server's cookie, else three-way, which brings it;
-//!                 without any of it for a while where that failed
+//!                 where the client has the server's cookie, otherwise three-way, which returns one;
+//!                 disabled for a time after a failure
 //! ```
 
 use crate::config::Opening;
 use crate::segment::{ConnectionCount, FastOpen, Options, Segment};
 use units::{Instant, Span};
 
-/// How long the MTU of a path is believed.
+/// Time after which a path MTU expires.
 const PATH_AGE: Span = Span::from_secs(600);
-/// How long a client does without Fast Open toward a port where it failed ("at least temporarily":
-/// RFC 7413, section 4.1.3.1).
+/// Time for which a client does not use Fast Open toward a port after a failure ("at least
+/// temporarily": RFC 7413, section 4.1.3.1).
 const FAST_OPEN_PAUSE: Span = Span::from_secs(600);
 
-/// What is known of one peer.
+/// Cached data of a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PeerMemory {
     /// cache.CC: the last valid count of the peer; 0 is undefined (RFC 1644, section 2.1).
@@ -28,40 +28,40 @@ pub(crate) struct PeerMemory {
     pub(crate) sent_count: u32,
     /// The peer's Fast Open cookie (RFC 7413, section 4.1).
     pub(crate) cookie: Option<u64>,
-    /// Fast Open failed toward this port of it, and when (RFC 7413, section 4.1.3.1).
+    /// The port of the peer at which Fast Open failed, and when (RFC 7413, section 4.1.3.1).
     pub(crate) fast_open_failed: Option<(u16, Instant)>,
-    /// The size of segments that it takes.
+    /// The peer's maximum segment size.
     pub(crate) max_segment: Option<u16>,
-    /// The MTU of the path to it, and when that was found.
+    /// The path MTU, and when it was found.
     pub(crate) path_mtu: Option<(u16, Instant)>,
 }
 
-/// What the answer to a SYN means.
+/// Evaluation of the response to a SYN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// The connection is open.
     Open,
-    /// It is open, but data that went with SYN was not taken: it is to be retransmitted.
+    /// It is open, but data on the SYN was not accepted and is to be retransmitted.
     WithoutData,
-    /// It answers another connection's SYN: to be dropped.
+    /// It responds to another connection's SYN and is dropped.
     Foreign,
 }
 
-/// What one end knows while a connection opens.
+/// State of an opening connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Handshake {
     opening: Opening,
     memory: PeerMemory,
-    /// The cookie that this server gives to this client.
+    /// The cookie of this server for this client.
     cookie: u64,
     /// CCsend.
     count: u32,
-    /// What the peer's SYN said.
+    /// The count in the peer's SYN.
     peer_count: Option<ConnectionCount>,
     peer_fast_open: Option<FastOpen>,
-    /// SYN went out before.
+    /// The SYN was sent before.
     repeated: bool,
-    /// The memory changed.
+    /// The cached data has changed.
     news: bool,
 }
 
@@ -72,17 +72,17 @@ impl Handshake {
         Self { opening, memory, cookie, count, peer_count, peer_fast_open, repeated, news }
     }
 
-    /// What is known of the peer.
+    /// The cached data of the peer.
     pub(crate) fn memory(&self) -> &PeerMemory {
         &self.memory
     }
 
-    /// What was learnt since this was asked last.
+    /// The changes since the last call.
     pub(crate) fn news(&mut self) -> Option<PeerMemory> {
         core::mem::take(&mut self.news).then_some(self.memory)
     }
 
-    /// Adds a client's options to its SYN for `port`; says whether data may go with it.
+    /// Adds a client's options to its SYN for `port`; returns whether data may be sent with it.
     pub(crate) fn ask(&mut self, now: Instant, port: u16, options: &mut Options) -> bool {
         let repeated = core::mem::replace(&mut self.repeated, true);
         match self.opening {
@@ -100,8 +100,8 @@ impl Handshake {
                 });
                 true
             }
-            // A SYN that was lost is retransmitted without anything that may have been the reason
-            // (RFC 7413, section 4.1.3.1).
+            // A retransmitted SYN has no option or data that may have caused the loss (RFC 7413,
+            // section 4.1.3.1).
             Opening::FastOpen if repeated => {
                 if self.memory.cookie.is_some() {
                     self.fast_open_failed(now, port);
@@ -117,7 +117,7 @@ impl Handshake {
         }
     }
 
-    /// Takes in a client's SYN; says whether data that came with it is taken at once.
+    /// Handles a client's SYN; returns whether its data is accepted immediately.
     pub(crate) fn asked(&mut self, syn: &Segment) -> bool {
         match self.opening {
             Opening::ThreeWay => false,
@@ -144,14 +144,14 @@ impl Handshake {
         }
     }
 
-    /// Whether data of a SYN that is not taken at once is kept for later (RFC 1644,
-    /// section 2.1), instead of being forgotten.
+    /// Whether data of a SYN that is not accepted immediately is kept for later (RFC 1644, section
+    /// 2.1) instead of being discarded.
     pub(crate) fn keeps_early_data(&self) -> bool {
         self.peer_count.is_some()
     }
 
-    /// Adds a server's options to its answer; says whether data may go with it, where a
-    /// connection is open already.
+    /// Adds a server's options to its response; returns whether data may be sent with it, where a
+    /// connection is already open.
     pub(crate) fn answer(&self, options: &mut Options) -> bool {
         if let Some(peer) = self.peer_count {
             options.count = Some(ConnectionCount::Count(self.count));
@@ -174,14 +174,14 @@ impl Handshake {
             .is_some_and(|(at, when)| at == port && now.since(when) < FAST_OPEN_PAUSE)
     }
 
-    /// A SYN with data was not answered, or its data was not taken: the next connections to
-    /// `port` open without (RFC 7413, section 4.1.3.1).
+    /// Records that a SYN with data was not answered, or its data not accepted: the next
+    /// connections to `port` do not use Fast Open (RFC 7413, section 4.1.3.1).
     fn fast_open_failed(&mut self, now: Instant, port: u16) {
         self.memory.fast_open_failed = Some((port, now));
         self.news = true;
     }
 
-    /// Takes in the server's answer; `carried`: data went with SYN.
+    /// Handles the server's response; `carried`: data was sent with the SYN.
     pub(crate) fn answered(&mut self, now: Instant, answer: &Segment, carried: bool) -> Answer {
         match self.opening {
             Opening::ThreeWay => Answer::Open,
@@ -193,7 +193,7 @@ impl Handshake {
                     Answer::Open
                 }
                 (_, Some(_)) => Answer::Foreign,
-                // A peer without T/TCP, which may not have kept data.
+                // A peer without T/TCP, which may have discarded the data.
                 (_, None) => {
                     self.memory.sent_count = 0;
                     self.news = true;
@@ -202,7 +202,7 @@ impl Handshake {
             },
             Opening::FastOpen => {
                 if let Some(FastOpen::Cookie(cookie)) = answer.options.fast_open {
-                    // Data that was not taken for the sake of an old cookie is no failure.
+                    // Data rejected because of an expired cookie is no failure.
                     self.memory.cookie = Some(cookie);
                     self.news = true;
                 } else if carried && answer.acknowledgement == Some(1) {
@@ -213,7 +213,7 @@ impl Handshake {
         }
     }
 
-    /// Three segments have opened the connection: the client's count is none of old.
+    /// Three segments have opened the connection, so the client's count is current.
     pub(crate) fn confirmed(&mut self) {
         if let Some(count) = self.peer_count {
             self.remember_count(count.value());
@@ -225,7 +225,7 @@ impl Handshake {
         self.memory.received_count = count;
     }
 
-    /// The size of the peer's segments, for data that goes with the next SYN.
+    /// Stores the peer's maximum segment size, for data on the next SYN.
     pub(crate) fn remember_segment(&mut self, segment: u16) {
         if self.opening != Opening::ThreeWay && self.memory.max_segment != Some(segment) {
             self.memory.max_segment = Some(segment);
@@ -233,20 +233,19 @@ impl Handshake {
         }
     }
 
-    /// The path to the peer takes packets of `mtu` bytes at most.
+    /// Stores the path MTU in octets.
     pub(crate) fn remember_path(&mut self, now: Instant, mtu: u16) {
         self.memory.path_mtu = Some((mtu, now));
         self.news = true;
     }
 
-    /// That, unless it was found so long ago that the path may take more (RFC 1191, section 6.3:
-    /// ten minutes).
+    /// The stored path MTU, unless it has expired (RFC 1191, section 6.3: ten minutes).
     pub(crate) fn path_mtu(&self, now: Instant) -> Option<u16> {
         let (mtu, found) = self.memory.path_mtu?;
         (now.since(found) < PATH_AGE).then_some(mtu)
     }
 
-    /// The count of every segment of this connection, where both ends count.
+    /// The count in every segment of this connection, if both ends use counts.
     pub(crate) fn count(&self) -> Option<ConnectionCount> {
         self.peer_count.map(|_| ConnectionCount::Count(self.count))
     }
@@ -261,7 +260,7 @@ impl Handshake {
     }
 }
 
-/// Whether a count is after another, as they go round.
+/// Whether a count is later than another, modulo 2^32.
 fn later(count: u32, than: u32) -> bool {
     count != than && count.wrapping_sub(than) < 1 << 31
 }

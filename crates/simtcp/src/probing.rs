@@ -1,33 +1,32 @@
-//! TCP-probing: before the window is reduced for a loss, the path is asked whether it is
+//! TCP-probing: before the window is reduced for a loss, probes determine whether the path is
 //! congested.
 //!
 //! Tsaoussidis and Badr (ICNP 2000), as Elaasar et al. (2003, section 4.2) describe it:
 //!
 //! ```text
-//!   loss, by duplicates or timeout    no data goes; a cycle of two exchanges begins
-//!   PROBE1 ──▶  ◀── answer   PROBE2 ──▶  ◀── answer
-//!   an exchange without answer        the cycle is given up, a new one gets the next number
-//!   both answers                      both round trips at or below the estimate at the loss: the
-//!                                     window stays [immediate recovery]; otherwise it is halved,
-//!                                     or after a timeout goes back to slow start
-//! ```
+//!   loss, by duplicates or timeout    no data is sent; a cycle of two exchanges starts
+//!   PROBE1 ──▶  ◀── response PROBE2 ──▶  ◀── response
+//!   an exchange without response      the cycle is aborted, a new one gets the next number
+//!   both responses                    both round trips at most the estimate at the loss: the
+//!                                     window is kept [immediate recovery]; otherwise it is
+//!                                     halved, or after a timeout reset to slow start
 //!
-//! Probes and answers are segments without data that carry the cycle's number in an option; the
-//! receiver answers each.
+//! Probes and responses are segments without data that carry the cycle's number in an option; the
+//! receiver responds to each.
 
 use crate::segment::Probe;
 use units::{Instant, Span};
 
-/// The settings of TCP-probing.
+/// Parameters of TCP-probing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probing {
-    /// An exchange is given up after so many hundredths of the estimated round trip. The paper
-    /// says 100; with that no cycle would end on a path whose round trip has grown, which it
-    /// names as a weakness, so that the preset says 200.
+    /// Timeout of an exchange in percent of the estimated round trip. The paper has 100, with which
+    /// no cycle would end on a path whose round trip has grown, a weakness that it mentions; the
+    /// preset is 200.
     pub patience_percent: u32,
-    /// The round trips may be larger than the estimate by so many hundredths.
+    /// Percentage by which the round trips may exceed the estimate.
     pub tolerance_percent: u32,
-    /// After so long without an end to a cycle the connection is given up.
+    /// Time without a finished cycle after which the connection is aborted.
     pub give_up: Span,
 }
 
@@ -38,23 +37,23 @@ impl Default for Probing {
     }
 }
 
-/// Why a cycle began.
+/// Why a cycle started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     Duplicates,
     Timeout,
 }
 
-/// What a cycle found.
+/// Result of a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
-    /// A round trip had grown.
+    /// A round trip has grown: congestion.
     Congestion,
-    /// It was the link.
+    /// No congestion: a corruption loss.
     Clear,
 }
 
-/// The sender's part.
+/// The sender's state.
 #[derive(Clone, Debug)]
 pub(crate) struct Prober {
     config: Probing,
@@ -66,14 +65,14 @@ pub(crate) struct Prober {
 #[derive(Clone, Copy, Debug)]
 struct Running {
     cause: Cause,
-    /// What was outstanding at the loss.
+    /// Octets outstanding at the loss.
     flight: u64,
-    /// The estimate at the loss.
+    /// The estimated round trip at the loss.
     estimate: Option<Span>,
     began: Instant,
-    /// The first exchange's round trip, once it is there.
+    /// The first exchange's round trip, once it is measured.
     first: Option<Span>,
-    /// When the probe that waits for its answer went; None while it is to go.
+    /// When the outstanding probe was sent; `None` while it is to be sent.
     sent: Option<Instant>,
     deadline: Option<Instant>,
 }
@@ -83,7 +82,7 @@ impl Prober {
         Self { config, cycle: 0, running: None, forgave: false }
     }
 
-    /// Data waits for a cycle's end.
+    /// A cycle is running, and no data is sent.
     pub(crate) fn is_running(&self) -> bool {
         self.running.is_some()
     }
@@ -93,12 +92,12 @@ impl Prober {
         self.forgave
     }
 
-    /// When the exchange is given up.
+    /// The timeout of the exchange.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.running.and_then(|running| running.deadline)
     }
 
-    /// A loss was found.
+    /// Starts a cycle after a loss.
     pub(crate) fn begin(
         &mut self,
         now: Instant,
@@ -115,7 +114,7 @@ impl Prober {
         self.running = Some(Running { cause, flight, estimate, began: now, first, sent, deadline });
     }
 
-    /// The probe that is to go now, if one is.
+    /// The probe to be sent now, if there is one.
     pub(crate) fn take(&mut self, now: Instant, estimate: Option<Span>) -> Option<Probe> {
         let running = self.running.as_mut().filter(|running| running.sent.is_none())?;
         let estimate = running.estimate.or(estimate).unwrap_or(Span::from_secs(1));
@@ -124,7 +123,8 @@ impl Prober {
         Some(Probe { cycle: self.cycle, second: running.first.is_some(), answer: false })
     }
 
-    /// The exchange had no answer in time: a new cycle; false when it is time to give up.
+    /// Handles the timeout of an exchange by a new cycle; false when the connection is to be
+    /// aborted.
     pub(crate) fn expire(&mut self, now: Instant) -> bool {
         let Some(running) = &mut self.running else { return true };
         self.cycle = self.cycle.wrapping_add(1);
@@ -132,7 +132,7 @@ impl Prober {
         now.since(running.began) < self.config.give_up
     }
 
-    /// An answer came; says what the cycle found when that ends it.
+    /// Handles a response; returns the result when it ends the cycle.
     pub(crate) fn answer(&mut self, now: Instant, probe: Probe) -> Option<(Cause, u64, Finding)> {
         let running = self.running.as_mut()?;
         let expected = probe.cycle == self.cycle && probe.second == running.first.is_some();

@@ -1,9 +1,9 @@
-//! Runs of sequence numbers, kept apart and in order.
+//! Sets of sequence numbers.
 
 use crate::segment::Block;
 use alloc::collections::VecDeque;
 
-/// A set of sequence numbers as runs that neither overlap nor touch.
+/// A set of sequence numbers as disjoint runs that do not touch, in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ranges {
     runs: VecDeque<Block>,
@@ -11,12 +11,12 @@ pub(crate) struct Ranges {
 }
 
 impl Ranges {
-    /// Adds a run; returns how many of its numbers are new, and the run that holds it now.
+    /// Adds a run; returns how many of its numbers are new, and the run that contains it.
     pub(crate) fn insert(&mut self, (start, end): Block) -> (u64, Block) {
         if start >= end {
             return (0, (start, end));
         }
-        // Most runs touch the last one, or come after it.
+        // Most runs touch the last one, or follow it.
         let first = match self.runs.back() {
             None => 0,
             Some(last) if last.1 < start => self.runs.len(),
@@ -41,7 +41,7 @@ impl Ranges {
         (fresh, merged)
     }
 
-    /// Forgets everything below `bound`.
+    /// Removes everything below `bound`.
     pub(crate) fn remove_below(&mut self, bound: u64) {
         while let Some(run) = self.runs.front_mut() {
             if run.0 >= bound {
@@ -72,18 +72,18 @@ impl Ranges {
         self.runs.back().copied()
     }
 
-    /// How many numbers there are.
+    /// Number of elements.
     pub(crate) fn total(&self) -> u64 {
         self.total
     }
 
-    /// How many runs there are.
+    /// Number of runs.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.runs.len()
     }
 
-    /// How many numbers below `bound` there are.
+    /// Number of elements below `bound`.
     pub(crate) fn total_below(&self, bound: u64) -> u64 {
         match self.runs.back() {
             Some(last) if bound < last.1 => {
@@ -94,8 +94,8 @@ impl Ranges {
         }
     }
 
-    /// The first run of numbers at or above `from` that are *not* in the set; it ends at `end` at
-    /// the latest. None when all up to `end` are in it.
+    /// The first run of numbers from `from` on that are *not* in the set, up to `end`. `None` if
+    /// all are in it.
     pub(crate) fn gap_from(&self, from: u64, end: u64) -> Option<Block> {
         let index = self.runs.partition_point(|run| run.1 <= from);
         let (start, next) = match self.runs.get(index) {

@@ -1,4 +1,4 @@
-//! The receiving half: order, the window, and when to acknowledge.
+//! The receiving half: reassembly, window, and acknowledgements.
 
 use crate::config::{DelayedAck, TcpConfig};
 use crate::ranges::Ranges;
@@ -6,18 +6,18 @@ use crate::segment::{Block, Payload, SackBlocks, Segment};
 use alloc::vec::Vec;
 use units::Instant;
 
-/// A run of bytes that are in order and may be read.
+/// A run of octets in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Whose bytes they are: the number that the peer's endpoint was given.
+    /// The content that they belong to: the number given to the peer's endpoint.
     pub content: u64,
-    /// Where in the peer's stream they begin.
+    /// Their offset in the peer's stream.
     pub offset: u64,
-    /// How many they are.
+    /// Their number.
     pub len: u64,
 }
 
-/// When an acknowledgement goes.
+/// When an acknowledgement is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Due {
     Never,
@@ -30,34 +30,34 @@ enum Due {
 pub(crate) struct Receiver {
     /// RCV.NXT.
     next: u64,
-    /// The number of the first byte that was not read.
+    /// The number of the first octet not read.
     unread: u64,
-    /// What arrived out of order.
+    /// Data received out of order.
     ahead: Ranges,
     /// Runs of it, the most recently reported first (RFC 2018, section 4).
     recent: Vec<Block>,
-    /// FIN's number.
+    /// The sequence number of the FIN.
     fin: Option<u64>,
     content: u64,
     buffer: u64,
     shift: u8,
-    /// The edge of the window that the peer was told last.
+    /// The right edge of the last advertised window.
     told: u64,
     delayed: DelayedAck,
     due: Due,
-    /// Bytes that were not yet acknowledged.
+    /// Octets not yet acknowledged.
     pending: u64,
     /// The largest segment so far.
     segment: u64,
     at_once: u32,
-    /// When data came last, and whether acknowledgements wait for data that answers it.
+    /// When data last arrived, and whether acknowledgements wait for response data.
     came: Option<Instant>,
     answers: bool,
     /// TS.Recent and Last.ACK.sent (RFC 7323, section 4.3).
     echo: u32,
     acked: u64,
     d_sack: bool,
-    /// What came twice, to be reported once (RFC 2883, section 4).
+    /// A duplicate to be reported once (RFC 2883, section 4).
     twice: Option<Block>,
 }
 
@@ -87,8 +87,8 @@ impl Receiver {
         }
     }
 
-    /// The peer's SYN came; windows are shifted by `shift` from now on.
-    /// The peer is told of what came twice when `d_sack`.
+    /// Handles the peer's SYN; windows are scaled by `shift` from now on, and duplicates are
+    /// reported if `d_sack`.
     pub(crate) fn opened(&mut self, syn: &Segment, shift: u8, d_sack: bool) {
         self.d_sack = d_sack;
         self.next = 1;
@@ -108,18 +108,18 @@ impl Receiver {
         self.echo
     }
 
-    /// Whether everything up to FIN has arrived.
+    /// Whether everything up to the FIN has arrived.
     pub(crate) fn is_finished(&self) -> bool {
         self.fin.is_some_and(|fin| self.next > fin)
     }
 
-    /// The window to be told in a header; `plain` in SYNs, which do not shift.
+    /// The window field of a header; `plain` in SYNs, which are not scaled.
     pub(crate) fn window(&self, plain: bool) -> u16 {
         let shift = if plain { 0 } else { self.shift };
         u16::try_from(self.free() >> shift).unwrap_or(u16::MAX)
     }
 
-    /// The shift that this buffer needs (RFC 7323, section 2.3: 14 at most).
+    /// The window scale that this buffer needs (RFC 7323, section 2.3: 14 at most).
     pub(crate) fn wanted_shift(&self) -> u8 {
         (0..14).find(|&shift| self.buffer >> shift <= 65_535).unwrap_or(14)
     }
@@ -128,13 +128,13 @@ impl Receiver {
         (self.unread + self.buffer).saturating_sub(self.next.max(1))
     }
 
-    /// Bytes that may be read.
+    /// Octets that can be read.
     pub(crate) fn readable(&self) -> u64 {
         let end = if self.is_finished() { self.next - 1 } else { self.next };
         end.saturating_sub(self.unread)
     }
 
-    /// Hands over up to `most` bytes.
+    /// Reads up to `most` octets.
     pub(crate) fn read(&mut self, most: u64) -> Option<Piece> {
         let len = self.readable().min(most);
         if len == 0 {
@@ -142,8 +142,8 @@ impl Receiver {
         }
         let piece = Piece { content: self.content, offset: self.unread - 1, len };
         self.unread += len;
-        // A closed or narrow window that opened is told at once (RFC 9293, section 3.8.6.2.2);
-        // one that was wide waits for the next acknowledgement.
+        // A small window that opened is advertised immediately (RFC 9293, section 3.8.6.2.2); a
+        // large one with the next acknowledgement.
         let known = self.told.saturating_sub(self.next);
         let free = self.free();
         if free >= 2 * known && free >= self.segment.min(self.buffer / 2) {
@@ -152,7 +152,7 @@ impl Receiver {
         Some(piece)
     }
 
-    /// Whether a segment touches the window (RFC 9293, section 3.4).
+    /// Whether a segment overlaps the window (RFC 9293, section 3.4).
     pub(crate) fn accepts(&self, segment: &Segment) -> bool {
         let edge = self.next + self.free();
         match segment.span() {
@@ -161,14 +161,14 @@ impl Receiver {
         }
     }
 
-    /// Whether its timestamp is older than that of what came in order (RFC 7323, section 5.3).
+    /// Whether its timestamp is older than that of the data in order (RFC 7323, section 5.3).
     pub(crate) fn is_stale(&self, segment: &Segment) -> bool {
         let Some((value, _)) = segment.options.timestamps else { return false };
         let behind = self.echo.wrapping_sub(value);
         behind != 0 && behind < 1 << 31 && !segment.flags.reset
     }
 
-    /// A segment came of which there was nothing new.
+    /// Handles a segment without new data.
     pub(crate) fn came_twice(&mut self, segment: &Segment) {
         let start = segment.sequence + u64::from(segment.flags.syn);
         if self.d_sack && segment.payload.len > 0 && start < self.next {
@@ -188,10 +188,10 @@ impl Receiver {
         }
     }
 
-    /// Takes in what an acceptable segment carries.
+    /// Handles the content of an acceptable segment.
     ///
     /// # Panics
-    /// When its bytes are not those that belong at its number.
+    /// If its octets do not belong at its sequence number.
     pub(crate) fn take(&mut self, now: Instant, segment: &Segment) {
         if let Some((value, _)) = segment.options.timestamps
             && segment.sequence <= self.acked
@@ -237,8 +237,8 @@ impl Receiver {
         assert_eq!(found, expected, "bytes that belong elsewhere (content, offset)");
     }
 
-    /// RFC 5681, section 4.2: at once what is out of order or fills a gap, every second full
-    /// segment, and the rest after the delay.
+    /// RFC 5681, section 4.2: immediate acknowledgements for data that is out of order or fills a
+    /// gap and for every second full segment, delayed ones otherwise.
     fn schedule(&mut self, now: Instant, segment: &Segment, advanced: u64) {
         let len = u64::from(segment.payload.len);
         self.segment = self.segment.max(len);
@@ -264,17 +264,17 @@ impl Receiver {
         Instant::from_nanos((now.as_nanos() / after.as_nanos() + 1) * after.as_nanos())
     }
 
-    /// An acknowledgement goes as soon as possible.
+    /// Requests an immediate acknowledgement.
     pub(crate) fn acknowledge_now(&mut self) {
         self.due = Due::Now;
     }
 
-    /// Whether a segment should go for the acknowledgement's sake.
+    /// Whether an acknowledgement is due.
     pub(crate) fn is_due(&self) -> bool {
         self.due == Due::Now
     }
 
-    /// What is out of order, whatever else goes, goes in an acknowledgement of its own.
+    /// Whether data is out of order, which is acknowledged in a segment of its own.
     pub(crate) fn has_gaps(&self) -> bool {
         self.ahead.total() > 0 || self.twice.is_some()
     }
@@ -298,14 +298,14 @@ impl Receiver {
         self.due = Due::Never;
     }
 
-    /// Data goes out, perhaps as an answer to what came.
+    /// Notes that data is sent, possibly as a response.
     pub(crate) fn answered(&mut self, now: Instant) {
         let after = self.delayed.after;
         let soon = self.came.is_some_and(|came| now.since(came) < after);
         self.answers |= self.delayed.with_answers && soon;
     }
 
-    /// An acknowledgement goes out.
+    /// Notes that an acknowledgement is sent.
     pub(crate) fn acknowledged(&mut self) {
         self.due = Due::Never;
         self.pending = 0;
@@ -313,7 +313,7 @@ impl Receiver {
         self.told = self.next + ((self.free() >> self.shift).min(65_535) << self.shift);
     }
 
-    /// The blocks to report, `most` of them at most.
+    /// The SACK blocks, at most `most`.
     pub(crate) fn blocks(&mut self, most: usize) -> SackBlocks {
         let mut blocks = SackBlocks::default();
         let most = most.saturating_sub(usize::from(self.twice.is_some()));

@@ -7,66 +7,66 @@
 //!   RTO = SRTT + max(G, 4 RTTVAR), within the bounds, doubled by each timeout
 //! ```
 //!
-//! With timestamps there are many samples in a round trip, and alpha and beta are divided by
-//! how many are expected (RFC 7323, appendix G), or the variation of one round trip to the next
-//! would be forgotten within one. Linux goes another way: each sample counts in full, but RTTVAR
-//! follows the largest deviation of a round trip, at once upward and by a quarter a round trip
-//! downward, and a round trip that falls raises the deviation by an eighth of the usual step.
+//! With timestamps there are many samples per round trip, and alpha and beta are divided by their
+//! expected number (RFC 7323, appendix G); otherwise variation would be forgotten within one round
+//! trip. In Linux each sample has full weight, but RTTVAR follows the largest deviation of a round
+//! trip, upward immediately and downward by 1/4 per round trip, and a falling round trip increases
+//! the deviation with 1/8 of the usual gain.
 
 use units::{Instant, Span};
 
-/// The settings of the retransmission timer.
+/// Parameters of the retransmission timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtoConfig {
-    /// Before there is a sample (RFC 6298, rule 2.1: 1 s).
+    /// RTO without a sample (RFC 6298, rule 2.1: 1 s).
     pub initial: Span,
-    /// Never less (rule 2.4: 1 s; Linux 200 ms).
+    /// Minimum RTO (rule 2.4: 1 s; Linux 200 ms).
     pub min: Span,
-    /// Never more, backed off or not (rule 2.5: at least 60 s).
+    /// Maximum RTO, with or without backoff (rule 2.5: at least 60 s).
     pub max: Span,
-    /// G, the clock's grain: the margin above SRTT is at least this (rule 2.3). Linux has its
-    /// minimum here.
+    /// G, the clock granularity: minimum of the margin above SRTT (rule 2.3). Linux uses its
+    /// minimum RTO here.
     pub granularity: Span,
-    /// The clock moves in steps of that grain, as 4.4BSD's of 500 ms: round trips are counted in
-    /// steps, and the timer runs out on one, up to a step early.
+    /// The clock advances in ticks of that granularity, as 4.4BSD's of 500 ms: round trips are
+    /// counted in ticks, and the timer expires on a tick, up to a tick early.
     pub ticks: bool,
-    /// How samples are smoothed.
+    /// The estimator.
     pub estimator: Estimator,
 }
 
-/// How samples of the round trip become SRTT and RTTVAR.
+/// Estimator of SRTT and RTTVAR.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Estimator {
     /// RFC 6298, section 2, with the gains of RFC 7323, appendix G.
     #[default]
     Rfc6298,
-    /// Linux: each sample counts in full, so that the timer follows a round trip that grows within
-    /// one; RTTVAR is the largest deviation of a round trip, and never below a quarter of the
-    /// clock's grain, which is its minimum there (`tcp_rto_min`).
+    /// Linux: each sample has full weight, so that the timer follows a growing round trip within
+    /// one round trip; RTTVAR is the largest deviation of a round trip, and at least 1/4 of the
+    /// granularity, which is the minimum there (`tcp_rto_min`).
     Linux,
 }
 
-/// When a sample was taken, by numbers.
+/// The sequence numbers at a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
-    /// So many samples are expected in a round trip.
+    /// Expected number of samples per round trip.
     pub(crate) expected: u64,
-    /// SND.UNA and SND.NXT after the acknowledgement that brought it.
+    /// SND.UNA and SND.NXT after the acknowledgement with the sample.
     pub(crate) oldest: u64,
     pub(crate) next: u64,
 }
 
-/// What Linux keeps besides.
+/// Additional state of Linux.
 #[derive(Clone, Copy, Debug, Default)]
 struct Peak {
     /// The deviation (`mdev`), and the largest of this round trip (`mdev_max`).
     deviation: Span,
     largest: Span,
-    /// The round trip ends beyond this number (`rtt_seq`).
+    /// The number whose acknowledgement ends the round trip (`rtt_seq`).
     round_end: u64,
 }
 
-/// What is known of the round trip.
+/// State of the estimator and the timer.
 #[derive(Clone, Debug)]
 pub(crate) struct RoundTrip {
     config: RtoConfig,
@@ -83,7 +83,7 @@ impl RoundTrip {
         Self { config, smoothed: None, variation, peak: Peak::default(), base, backoff: 0 }
     }
 
-    /// Takes in a sample; ends a back-off.
+    /// Adds a sample; ends a backoff.
     pub(crate) fn sample(&mut self, sample: Span, seen: Seen) {
         let smoothed = match (self.config.estimator, self.smoothed) {
             (Estimator::Rfc6298, None) => {
@@ -113,7 +113,7 @@ impl RoundTrip {
         self.backoff = 0;
     }
 
-    /// The least of Linux's RTTVAR: four of them are its minimum.
+    /// Minimum of Linux's RTTVAR: four times it is the minimum margin.
     fn floor(&self) -> Span {
         self.config.granularity / 4
     }
@@ -123,7 +123,7 @@ impl RoundTrip {
         let floor = self.floor();
         let peak = &mut self.peak;
         let error = old.max(sample) - old.min(sample);
-        // A round trip that falls says little about how late the next one may be.
+        // A falling round trip indicates little about the delay of the next one.
         let parts = if sample < old && error > peak.deviation { 4 * 8 } else { 4 };
         peak.deviation = toward(peak.deviation, error, parts);
         if peak.deviation > peak.largest {
@@ -138,17 +138,17 @@ impl RoundTrip {
         }
     }
 
-    /// Whether round trips are counted in steps of the clock.
+    /// Whether round trips are counted in ticks.
     pub(crate) fn is_coarse(&self) -> bool {
         self.config.ticks
     }
 
-    /// A timeout: the timer doubles (rule 5.5).
+    /// Handles a timeout: the RTO doubles (rule 5.5).
     pub(crate) fn back_off(&mut self) {
         self.backoff = (self.backoff + 1).min(32);
     }
 
-    /// SYN had to be retransmitted: data begins with 3 s (rule 5.7).
+    /// A retransmitted SYN: the initial RTO of data is 3 s (rule 5.7).
     pub(crate) fn syn_was_lost(&mut self) {
         if self.smoothed.is_none() {
             self.base = self.base.max(Span::from_secs(3));
@@ -156,12 +156,12 @@ impl RoundTrip {
         }
     }
 
-    /// RTO: how long to wait for an acknowledgement.
+    /// RTO: the time to wait for an acknowledgement.
     pub(crate) fn timeout(&self) -> Span {
         (self.base * (1_u64 << self.backoff)).min(self.config.max)
     }
 
-    /// When a timer runs out that is set at `now`.
+    /// When a timer that is set at `now` expires.
     pub(crate) fn deadline(&self, now: Instant) -> Instant {
         let grain = self.config.granularity.as_nanos();
         if !self.config.ticks {
@@ -171,7 +171,7 @@ impl RoundTrip {
         Instant::from_nanos(ticks * grain)
     }
 
-    /// The time from `sent` to `now` as this clock shows it.
+    /// The time from `sent` to `now` in the resolution of this clock.
     pub(crate) fn between(&self, sent: Instant, now: Instant) -> Span {
         let grain = self.config.granularity.as_nanos();
         if !self.config.ticks {
@@ -186,7 +186,7 @@ impl RoundTrip {
     }
 }
 
-/// `old` moved by one part in `parts` toward `new`.
+/// `old` moved by 1/`parts` of the distance toward `new`.
 fn toward(old: Span, new: Span, parts: u64) -> Span {
     if new > old { old + (new - old) / parts } else { old - (old - new) / parts }
 }

@@ -1,4 +1,4 @@
-//! A segment: what TCP's header says, and which bytes it carries.
+//! TCP segments: header fields, and the octets carried.
 
 /// Bytes of an IPv4 header without options (RFC 791, section 3.1).
 pub const IPV4_HEADER: usize = 20;
@@ -18,7 +18,7 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// Those of the reverse path.
+    /// The ports of the reverse path.
     #[must_use]
     pub fn back(self) -> Self {
         Self { from: self.to, to: self.from }
@@ -28,27 +28,27 @@ impl Ports {
 /// The control bits that are not implied by a field (RFC 9293, section 3.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags {
-    /// Opens a direction; takes one sequence number.
+    /// Opens a direction; occupies one sequence number.
     pub syn: bool,
-    /// Ends a direction; takes one sequence number.
+    /// Ends a direction; occupies one sequence number.
     pub fin: bool,
-    /// Ends the connection at once.
+    /// Resets the connection.
     pub reset: bool,
-    /// ECE: congestion was met on the way; with SYN, ECN is understood (RFC 3168, section 6.1).
+    /// ECE: echoes congestion experienced; with SYN, ECN is supported (RFC 3168, section 6.1).
     pub ece: bool,
-    /// CWR: the window was reduced for it; with SYN, as before (RFC 3168, section 6.1).
+    /// CWR: the window was reduced; with SYN, as ECE (RFC 3168, section 6.1).
     pub cwr: bool,
 }
 
 /// The ECN field of the IP header (RFC 3168, section 5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ecn {
-    /// The transport does not know it: a queue drops.
+    /// Not ECN-capable: queues drop it.
     #[default]
     NotCapable,
-    /// ECT(0): a queue may mark instead.
+    /// ECT(0): queues may mark it.
     Capable,
-    /// CE: a queue has marked it.
+    /// CE: congestion experienced.
     Congestion,
 }
 
@@ -57,7 +57,7 @@ pub enum Ecn {
 pub enum ConnectionCount {
     /// CC (kind 11).
     Count(u32),
-    /// CC.NEW (kind 12): with SYN, when the peer is not to compare it.
+    /// CC.NEW (kind 12): on a SYN, if the peer must not compare it.
     New(u32),
 }
 
@@ -73,31 +73,31 @@ impl ConnectionCount {
 /// The Fast Open option (kind 34; RFC 7413, section 2), with SYN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FastOpen {
-    /// A cookie is asked for.
+    /// A request for a cookie.
     Request,
     /// A cookie of 8 bytes.
     Cookie(u64),
 }
 
-/// A probe of TCP-probing, or the answer to one.
+/// A probe of TCP-probing, or the response to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
     /// The cycle that it belongs to.
     pub cycle: u32,
     /// First or second exchange of the cycle.
     pub second: bool,
-    /// It is the receiver's answer.
+    /// It is the receiver's response.
     pub answer: bool,
 }
 
-/// Which bytes a segment carries: `len` bytes of the content numbered `content`, from `offset` on.
+/// The octets carried by a segment: `len` octets of the content `content`, from `offset` on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Payload {
-    /// Whose bytes they are: the number that the sending endpoint was given.
+    /// The content: the number given to the sending endpoint.
     pub content: u64,
-    /// Where in the sender's stream they begin, in bytes.
+    /// Offset in the sender's stream, in octets.
     pub offset: u64,
-    /// How many they are.
+    /// Number of octets.
     pub len: u32,
 }
 
@@ -109,7 +109,7 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// Adds a block; says whether there was room.
+    /// Adds a block; returns whether there was room.
     pub fn push(&mut self, block: Block) -> bool {
         let Some(place) = self.blocks.get_mut(usize::from(self.count)) else { return false };
         *place = block;
@@ -126,16 +126,16 @@ impl SackBlocks {
 /// The options of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Largest segment that the sender of this one takes (RFC 9293, section 3.7.1); with SYN.
+    /// Maximum segment size of the sender (RFC 9293, section 3.7.1); on SYNs.
     pub max_segment: Option<u16>,
-    /// Its window is to be shifted by this (RFC 7323, section 2); with SYN.
+    /// Window scale (RFC 7323, section 2); on SYNs.
     pub window_scale: Option<u8>,
-    /// It understands SACK (RFC 2018, section 2); with SYN.
+    /// SACK permitted (RFC 2018, section 2); on SYNs.
     pub sack_permitted: bool,
     /// TSval and TSecr, in ticks (RFC 7323, section 3).
     pub timestamps: Option<(u32, u32)>,
-    /// What arrived out of order (RFC 2018, section 3); a first block that is acknowledged or
-    /// within the second was received twice (RFC 2883, section 4).
+    /// SACK blocks (RFC 2018, section 3); a first block that is acknowledged or within the second
+    /// is a duplicate (RFC 2883, section 4).
     pub sack: SackBlocks,
     /// CC or CC.NEW (RFC 1644).
     pub count: Option<ConnectionCount>,
@@ -148,8 +148,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// Bytes that they take, filled up to whole words as stacks do (RFC 7323, appendix A): 12 for
-    /// timestamps and 4 before the blocks of a SACK; 20 for all that goes with SYN.
+    /// Length in octets, padded to whole words as usual (RFC 7323, appendix A): 12 for timestamps
+    /// and 4 before the blocks of a SACK; 20 for all options of a SYN.
     pub fn len(&self) -> usize {
         let fast_open = match self.fast_open {
             Some(FastOpen::Request) => 2,
@@ -162,7 +162,7 @@ impl Options {
             + fast_open;
         let blocks = self.sack.as_slice().len();
         let sack = if blocks == 0 { 0 } else { 4 + 8 * blocks };
-        // With SYN the filling goes elsewhere.
+        // The padding of SYNs differs.
         let filling = if opening > 0 { 0 } else { 2 };
         let timestamps = if self.timestamps.is_some() { 10 + filling } else { 0 };
         let count = if self.count.is_some() { 6 + filling } else { 0 };
@@ -171,28 +171,28 @@ impl Options {
         (opening + timestamps + count + echo + probe + sack).next_multiple_of(4)
     }
 
-    /// SACK blocks for which there is room beside the others, in the 40 bytes that options may
-    /// take (RFC 2018, section 3).
+    /// Number of SACK blocks that fit beside the other options into the 40 octets of options (RFC
+    /// 2018, section 3).
     pub fn room_for_blocks(&self) -> usize {
         (36_usize.saturating_sub(self.len()) / 8).min(4)
     }
 
-    /// Whether there are none.
+    /// Whether there are no options.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// One TCP segment.
+/// A TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// From which port to which.
+    /// Its ports.
     pub ports: Ports,
-    /// The number of its first byte, or of SYN or FIN where it has no bytes.
+    /// The sequence number of its first octet, or of SYN or FIN if it has no octets.
     pub sequence: u64,
-    /// The next number that its sender expects; with the ACK bit.
+    /// The next sequence number that its sender expects; with the ACK bit.
     pub acknowledgement: Option<u64>,
-    /// The window as in the header: not yet shifted.
+    /// The window field, not scaled.
     pub window: u16,
     /// Control bits.
     pub flags: Flags,
@@ -200,24 +200,23 @@ pub struct Segment {
     pub ecn: Ecn,
     /// Options.
     pub options: Options,
-    /// What it carries.
+    /// The octets that it carries.
     pub payload: Payload,
 }
 
 impl Segment {
-    /// Bytes of header and payload; the IP header ([`IPV4_HEADER`]) comes on top.
+    /// Octets of header and payload, without the IP header ([`IPV4_HEADER`]).
     #[expect(clippy::len_without_is_empty, reason = "a segment is never empty")]
     pub fn len(&self) -> usize {
         TCP_HEADER + self.options.len() + self.payload.len as usize
     }
 
-    /// Sequence numbers that it takes: bytes, SYN and FIN (SEG.LEN of RFC 9293, section 3.3.1).
+    /// Sequence numbers that it occupies: octets, SYN and FIN (SEG.LEN of RFC 9293, section 3.3.1).
     pub fn span(&self) -> u64 {
         u64::from(self.payload.len) + u64::from(self.flags.syn) + u64::from(self.flags.fin)
     }
 
-    /// Marks it instead of dropping it, where its sender can bear that; says whether (RFC 3168,
-    /// section 5).
+    /// Marks it if it is ECN-capable; returns whether it is (RFC 3168, section 5).
     pub fn mark(&mut self) -> bool {
         match self.ecn {
             Ecn::NotCapable => false,
@@ -228,13 +227,13 @@ impl Segment {
         }
     }
 
-    /// What it carries beside SYN, as if that had come before.
+    /// The segment without its SYN, as if that had been received before.
     pub(crate) fn without_syn(&self) -> Self {
         let flags = Flags { syn: false, ..self.flags };
         Self { flags, sequence: self.sequence + u64::from(self.flags.syn), ..*self }
     }
 
-    /// The number after its last.
+    /// The sequence number after its last.
     pub fn end(&self) -> u64 {
         self.sequence + self.span()
     }
@@ -245,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_have_the_lengths_that_they_have_on_the_wire() {
+    fn options_have_their_wire_length() {
         let opening = Options {
             max_segment: Some(1460),
             window_scale: Some(7),

@@ -1,4 +1,4 @@
-//! Traces of whole connections, worked out by hand from the RFCs.
+//! Traces of whole connections, computed from the RFCs.
 
 mod berkeley;
 mod faults;

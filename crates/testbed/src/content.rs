@@ -1,9 +1,8 @@
-//! Bytes that look random and that anyone can compute again: files to send, and the checksum of
-//! any prefix of them without having kept it.
+//! Pseudo-random files that can be regenerated, with checksums of any prefix.
 
 use xxhash_rust::xxh3::Xxh3;
 
-/// The content of the file `seed`: byte `n` depends on nothing but `seed` and `n`.
+/// The content of the file `seed`: octet `n` is determined by `seed` and `n`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Content {
     seed: u64,
@@ -15,7 +14,7 @@ impl Content {
         Self { seed }
     }
 
-    /// Fills `out` with the bytes from `offset` on.
+    /// Fills `out` with the octets from `offset` on.
     pub fn fill(&self, offset: u64, out: &mut [u8]) {
         let skip = (offset % 8) as usize;
         let mut word = offset / 8;
@@ -31,7 +30,7 @@ impl Content {
         }
     }
 
-    /// The checksum of the first `length` bytes.
+    /// The checksum of the first `length` octets.
     pub fn checksum(&self, length: u64) -> u64 {
         let mut sum = Checksum::default();
         let mut block = vec![0; 64 << 10];
@@ -45,7 +44,8 @@ impl Content {
         sum.value()
     }
 
-    /// A word of the file: the counter through a permutation that moves every bit (the
+    /// A word of the file: the counter through a bijective mixing function (the finaliser of
+    /// SplitMix64).
     /// finaliser of SplitMix64).
     fn word(&self, index: u64) -> u64 {
         let mut z = (self.seed ^ index.rotate_left(32)).wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -62,12 +62,12 @@ pub struct Checksum {
 }
 
 impl Checksum {
-    /// Takes in the next bytes.
+    /// Adds the next octets.
     pub fn update(&mut self, bytes: &[u8]) {
         self.state.update(bytes);
     }
 
-    /// The checksum of all bytes so far.
+    /// The checksum of all octets so far.
     pub fn value(&self) -> u64 {
         self.state.digest()
     }
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_piece_is_the_same_piece() {
+    fn content_does_not_depend_on_the_piece_size() {
         let file = Content::new(7);
         let mut whole = vec![0; 1000];
         file.fill(0, &mut whole);
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_checksum_of_a_prefix_needs_no_file() {
+    fn checksum_of_a_prefix() {
         let file = Content::new(9);
         let mut bytes = vec![0; 200_001];
         file.fill(0, &mut bytes);

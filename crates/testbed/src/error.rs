@@ -1,16 +1,16 @@
-//! What can go wrong while building a network.
+//! Errors of building a network.
 
 use rt::netlink::NetlinkError;
 use std::io;
 
-/// Why a host or a network could not be made.
+/// Why a host or a network could not be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TestbedError {
     /// A system call was refused.
     #[error("{call} was refused: {source}")]
     Refused {
-        /// The call, with what it was about.
+        /// The call and its arguments.
         call: String,
         /// The errno.
         source: io::Error,
@@ -23,14 +23,14 @@ pub enum TestbedError {
         /// What was refused.
         source: NetlinkError,
     },
-    /// Neither root's rights nor a user namespace's are to be had.
+    /// Neither root rights nor a user namespace are available.
     #[error(
         "no network namespaces here: as this user, {plain}; in a user namespace of our own, {user}"
     )]
     Denied {
-        /// What was refused without a user namespace.
+        /// The error without a user namespace.
         plain: String,
-        /// What was refused with one.
+        /// The error in a user namespace.
         user: String,
     },
 }

@@ -1,4 +1,4 @@
-//! A host is a network namespace that a descriptor keeps alive.
+//! Hosts: network namespaces that are kept alive by a descriptor.
 
 use crate::TestbedError;
 use rt::netlink::{Netlink, NetlinkError};
@@ -9,9 +9,9 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
 use std::thread::{self, JoinHandle};
 
-/// A network namespace with a name for people.
+/// A network namespace with a name for messages.
 ///
-/// It has no name in the file system, so that nothing is left behind when the process dies.
+/// It has no name in the file system, so that nothing remains when the process ends.
 #[derive(Debug)]
 pub struct Host {
     name: String,
@@ -19,10 +19,10 @@ pub struct Host {
 }
 
 impl Host {
-    /// A new host with nothing but `lo`, which is up.
+    /// A new host with the interface `lo`, which is up.
     ///
     /// # Errors
-    /// When the kernel refuses a namespace; see [`crate::permission`].
+    /// If the kernel refuses a namespace; see [`crate::permission`].
     pub fn new(name: &str) -> Result<Self, TestbedError> {
         let made = thread::Builder::new()
             .name(format!("{name}: namespace"))
@@ -39,13 +39,13 @@ impl Host {
         &self.name
     }
 
-    /// The namespace, for calls that want a descriptor.
+    /// The descriptor of the namespace.
     pub fn namespace(&self) -> BorrowedFd<'_> {
         self.namespace.as_fd()
     }
 
-    /// Runs `work` on this host, in a thread of its own, and waits for it. A panic in `work` goes
-    /// on in the caller.
+    /// Runs `work` on this host in a thread of its own, and waits for it. A panic in `work` is
+    /// propagated.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         let fd = self.namespace.as_raw_fd();
         thread::scope(|scope| {
@@ -63,7 +63,7 @@ impl Host {
     /// Starts `work` on this host in a thread of its own.
     ///
     /// # Panics
-    /// When the machine has no room for a thread.
+    /// If a thread cannot be created.
     pub fn spawn<T: Send + 'static>(
         &self,
         name: &str,
@@ -80,10 +80,10 @@ impl Host {
     }
 
     /// Starts a program on this host. It is killed when the [`Process`] is dropped, and when the
-    /// *thread* that called this ends: that is how the kernel understands a parent's death.
+    /// *thread* that called this ends: PR_SET_PDEATHSIG refers to the thread.
     ///
     /// # Errors
-    /// When the program cannot be started.
+    /// If the program cannot be started.
     pub fn start(&self, mut command: Command) -> Result<Process, TestbedError> {
         let fd = self.namespace.as_raw_fd();
         // SAFETY: between fork and exec the closure makes one system call only.
@@ -108,10 +108,10 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a program beside this one, to be killed as those that [`Host::start`] starts.
+    /// Starts a program in the current namespace, which is killed like those of [`Host::start`].
     ///
     /// # Errors
-    /// When the program cannot be started.
+    /// If the program cannot be started.
     pub fn start(mut command: Command) -> Result<Self, TestbedError> {
         let parent = std::process::id();
         // SAFETY: between fork and exec the closure makes system calls only.
@@ -138,7 +138,7 @@ impl Process {
     /// Waits until the program ends.
     ///
     /// # Errors
-    /// Those of the system's `wait`.
+    /// The error of `wait`.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         self.child.wait()
     }
@@ -152,7 +152,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         if !self.has_ended() {
-            // It has either ended meanwhile or is about to: no error here can be acted on.
+            // It has ended or is about to: errors here cannot be handled.
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
@@ -170,7 +170,7 @@ fn make_namespace() -> Result<OwnedFd, TestbedError> {
         .map_err(|source| TestbedError::refused(format!("open({path})"), source))
 }
 
-/// Puts the calling thread into a namespace.
+/// Moves the calling thread into a namespace.
 fn enter(namespace: RawFd) -> io::Result<()> {
     // SAFETY: setns takes no pointers.
     match unsafe { libc::setns(namespace, libc::CLONE_NEWNET) } {
@@ -179,7 +179,7 @@ fn enter(namespace: RawFd) -> io::Result<()> {
     }
 }
 
-/// Has the kernel kill this process when the thread that started it ends.
+/// Makes the kernel kill this process when the thread that started it ends.
 fn die_with_parent(parent: u32) -> io::Result<()> {
     // SAFETY: neither call takes pointers.
     let (status, now) =

@@ -1,8 +1,8 @@
-//! Finding out, once and before any thread starts, whether this process may make networks.
+//! Obtains the rights to create networks, before any thread starts.
 //!
-//! A successful `unshare` proves little: distributions let it pass and then deny the rights that
-//! should come with it. So a child process really makes a veth pair across two namespaces, as
-//! the testbed will, and tells what was refused.
+//! A successful `unshare` is no proof: some distributions allow it and deny the rights that come
+//! with it. A child process therefore creates a veth pair across two namespaces, as the testbed
+//! does, and reports errors.
 
 use crate::TestbedError;
 use rt::netlink::{Netlink, VethEnd, sysctl};
@@ -10,21 +10,20 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 
-/// Where the right to make networks comes from.
+/// The source of the rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permission {
-    /// The process has it already, as root does.
+    /// The process has them, as root does.
     Own,
-    /// From a user namespace of its own, in which the process is root from now on.
+    /// A user namespace, in which the process is root from now on.
     UserNamespace,
 }
 
-/// Obtains the right to make networks. Call this before any thread starts: a process with
+/// Obtains the rights to create networks. Call this before any thread starts: a process with
 /// threads cannot enter a user namespace.
 ///
 /// # Errors
-/// [`TestbedError::Denied`] names the calls that were refused, without and with a user
-/// namespace.
+/// [`TestbedError::Denied`] with the errors without and with a user namespace.
 pub fn acquire() -> Result<Permission, TestbedError> {
     let plain = match in_child(probe) {
         None => return Ok(Permission::Own),
@@ -41,8 +40,7 @@ pub fn acquire() -> Result<Permission, TestbedError> {
     Ok(Permission::UserNamespace)
 }
 
-/// As [`acquire`] for processes that have threads already, such as tests: the right must be
-/// there, since it can no longer be obtained.
+/// As [`acquire`] for processes with threads, such as tests: the rights must already be there.
 ///
 /// # Errors
 /// The call that was refused.
@@ -51,7 +49,7 @@ pub fn check() -> Result<(), TestbedError> {
     checked.expect("the probe does not panic")
 }
 
-/// Makes a veth pair from one new namespace into another and routes over it.
+/// Creates a veth pair from one new namespace into another and adds a route over it.
 fn probe() -> Result<(), TestbedError> {
     unshare(libc::CLONE_NEWNET, "unshare(CLONE_NEWNET)")?;
     let path = "/proc/thread-self/ns/net";
@@ -95,14 +93,14 @@ fn enter_user_namespace() -> Result<(), TestbedError> {
     Ok(())
 }
 
-/// Runs `work` in a child process; `None` when it succeeded, else its refusal in words.
+/// Runs `work` in a child process; `None` if it succeeded, otherwise the error as text.
 fn in_child(work: impl FnOnce() -> Result<(), TestbedError>) -> Option<String> {
     let mut ends = [0; 2];
     // SAFETY: pipe2 writes two descriptors to the array.
     if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
         return Some(TestbedError::last("pipe2").to_string());
     }
-    // SAFETY: both descriptors are new and nobody else's.
+    // SAFETY: both descriptors are new and have no other owner.
     let (read, write) = unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) };
     // SAFETY: the caller has no threads yet, so the child's memory is whole.
     match unsafe { libc::fork() } {

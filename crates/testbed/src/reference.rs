@@ -1,5 +1,4 @@
-//! Reference models in namespaces: a [`Plan`] of sites as hosts, wired the same way as the
-//! simulator wires its nodes.
+//! Reference models in namespaces: the sites of a [`Plan`] as hosts, connected as in the simulator.
 
 use crate::topology::{give_address, hardware, lay_wire, tune};
 use crate::{Host, SatelliteConfig, TestbedError};
@@ -15,10 +14,10 @@ use std::thread::JoinHandle;
 
 /// A plan's sites as hosts, by IPv4.
 ///
-/// The wire *n* of the plan, from 0, is the network `10.64.n.0/24`: its first end has the address
-/// 1, at the interface `wna`, its second 2, at `wnb`. All sites but users forward packets. A wire that
-/// does anything to packets runs through a host of its own, on which [`Reference::emulate`] puts
-/// an emulator; nothing passes it before.
+/// The wire *n* of the plan, from 0, is the network `10.64.n.0/24`: its first end has the address 1
+/// at the interface `wna`, its second 2 at `wnb`. All sites but users forward packets. A wire with
+/// delay, loss or a rate passes through a host of its own, on which [`Reference::emulate`] runs an
+/// emulator; before that nothing passes.
 #[derive(Debug)]
 pub struct Reference {
     plan: Plan,
@@ -27,17 +26,17 @@ pub struct Reference {
     spaces: Vec<(usize, Host)>,
 }
 
-/// Wires that addresses last for.
+/// Maximum number of wires, given by the addresses.
 const WIRES: usize = 250;
 
 impl Reference {
     /// Builds the hosts and their wires.
     ///
-    /// # Errors
+    /// The kernel's error, and the host.
     /// What the kernel refused, and on which host.
     ///
     /// # Panics
-    /// When the plan has more than 250 wires.
+    /// If the plan has more than 250 wires.
     pub fn new(plan: &Plan, config: &SatelliteConfig) -> Result<Self, TestbedError> {
         assert!(plan.wires.len() <= WIRES, "at most {WIRES} wires");
         let host = |name: &str| {
@@ -68,15 +67,15 @@ impl Reference {
     /// The host at a site.
     ///
     /// # Panics
-    /// When the plan has no such site.
+    /// If the plan has no such site.
     pub fn host(&self, site: usize) -> &Host {
         &self.hosts[site]
     }
 
-    /// The address of a site, of several that on its first wire.
+    /// The address of a site; if it has several, that on its first wire.
     ///
     /// # Panics
-    /// When nothing leads to it.
+    /// If no wire leads to it.
     pub fn address_of(&self, site: usize) -> Ipv4Addr {
         let mut wires = self.plan.wires.iter().enumerate();
         let own = wires.find_map(|(place, wire)| {
@@ -86,11 +85,11 @@ impl Reference {
         own.expect("a wire leads to each site")
     }
 
-    /// Runs an emulator on each wire that does anything to packets; the chances of each follow
-    /// from `seed` and its place. They stop when what is returned is dropped.
+    /// Runs an emulator on each such wire, with random numbers derived from `seed` and the wire's
+    /// index. They stop when the result is dropped.
     ///
     /// # Errors
-    /// When one cannot be opened.
+    /// If one cannot be opened.
     pub fn emulate(&self, seed: u64) -> io::Result<Emulators> {
         let mut all = Emulators { running: Vec::new() };
         for (place, space) in &self.spaces {
@@ -103,7 +102,7 @@ impl Reference {
                 let opened = Emulator::open(config).map_err(io::Error::other);
                 match opened {
                     Ok(emulator) => {
-                        // Whoever waits has gone when nobody listens.
+                        // If the receiver is gone the caller has stopped waiting.
                         let _ = ready.send(Ok(emulator.handle()));
                         let _ = emulator.run(&AtomicBool::new(false));
                     }
@@ -133,7 +132,7 @@ impl Reference {
         Ok(())
     }
 
-    /// Tells a site the way to all wires that it is not at.
+    /// Adds the routes of a site to all wires that it is not connected to.
     fn route(&self, site: usize) -> Result<(), TestbedError> {
         for (place, wire) in self.plan.wires.iter().enumerate() {
             if wire.other(site).is_some() {
@@ -172,7 +171,7 @@ impl Drop for Emulators {
     fn drop(&mut self) {
         self.running.iter().for_each(|(handle, _)| handle.stop());
         for thread in self.running.iter_mut().filter_map(|(_, thread)| thread.take()) {
-            let _ = thread.join(); // What it has to say nobody asked for.
+            let _ = thread.join(); // The result of the run is not needed.
         }
     }
 }

@@ -5,12 +5,11 @@ use crate::{Host, SatelliteConfig, TestbedError};
 use rt::netlink::{VethEnd, sysctl};
 use std::net::Ipv4Addr;
 
-/// Terminals that addresses last for.
+/// Maximum number of terminals, given by the addresses.
 const MOST: usize = 250;
 
-/// The hosts of a star: `space` carries what passes between hub and terminals once an emulator
-/// runs on its interfaces; nothing else leads from a terminal to the server but what gateways
-/// carry.
+/// The hosts of a star: `space` carries packets between hub and terminals once an emulator runs on
+/// its interfaces. Only gateways carry traffic from a terminal to the server.
 ///
 /// ```text
 ///   terminals 10.2.0.2, 10.2.0.3, … ══ space ══ hub 10.2.0.1 | 10.3.0.1 ── server 10.3.0.2
@@ -23,7 +22,7 @@ pub struct StarNetwork {
     pub space: Host,
     /// The operator's side: `sat` and `wan`.
     pub hub: Host,
-    /// The far machine.
+    /// The remote host.
     pub server: Host,
 }
 
@@ -38,10 +37,10 @@ impl StarNetwork {
     /// Builds the hosts and their wires.
     ///
     /// # Errors
-    /// What the kernel refused, and on which host.
+    /// The kernel's error, and the host.
     ///
     /// # Panics
-    /// For more than 250 terminals.
+    /// If there are more than 250 terminals.
     pub fn new(terminals: usize, config: &SatelliteConfig) -> Result<Self, TestbedError> {
         assert!(terminals <= MOST, "at most {MOST} terminals");
         let host = |name: &str| {
@@ -56,7 +55,7 @@ impl StarNetwork {
             hub: host("hub")?,
             server: host("server")?,
         };
-        // Frames are carried by the emulator alone, and nothing is to speak of its own accord.
+        // Only the emulator carries frames, and the kernel must not generate any.
         net.space.configure(|_| sysctl("net.ipv6.conf.default.disable_ipv6", "1"))?;
         lay((&net.hub, "sat"), (&net.space, Self::TO_HUB), hardware(0), config.mtu)?;
         give(&net.hub, "sat", Self::HUB)?;
@@ -74,7 +73,7 @@ impl StarNetwork {
         Ok(net)
     }
 
-    /// What a terminal is called, and the emulator's interface towards it: `site-01` is the first.
+    /// The name of a terminal, and of the emulator's interface towards it: `site-01` is the first.
     pub fn name(number: usize) -> String {
         format!("site-{:02}", number + 1)
     }
@@ -85,8 +84,8 @@ impl StarNetwork {
     }
 }
 
-/// Fixed, so that neighbours can be told once and never ask; different, so that the emulator can
-/// tell them apart.
+/// Fixed, so that permanent neighbour entries can be set; different, so that the emulator can
+/// distinguish terminals.
 fn hardware(number: usize) -> [u8; 6] {
     [2, 0, 0, 1, (number >> 8) as u8, number as u8]
 }

@@ -1,10 +1,10 @@
-//! The network of the main job: a client behind a terminal, a server behind a hub.
+//! The standard test network: a client behind a terminal, a server behind a hub.
 
 use crate::{Host, TestbedError};
 use rt::netlink::{Netlink, NetlinkError, Route, VethEnd, sysctl};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Who has which address. Every wire is its own network, `10.n.0.0/24` and `fd00:n::/64`.
+/// The addresses. Every wire is a network of its own, `10.n.0.0/24` and `fd00:n::/64`.
 pub mod addresses {
     use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -27,14 +27,14 @@ pub mod addresses {
     }
 }
 
-/// How the network is to be built.
+/// Parameters of the network.
 #[derive(Clone, Debug)]
 pub struct SatelliteConfig {
-    /// The MTU of every wire, in bytes of layer 3.
+    /// The MTU of every wire, in octets of layer 3.
     pub mtu: u32,
-    /// What each TCP socket may buffer at most in each direction, in bytes. The default is
-    /// enough for 50 Mbit/s over 600 ms with a queue as long as that again, counted as the
-    /// kernel counts (twice the payload).
+    /// Maximum buffer of each TCP socket per direction, in octets. The default suffices for 50
+    /// Mbit/s over 600 ms with a queue of the same length, in the kernel's accounting (twice the
+    /// payload).
     pub tcp_buffer: u32,
 }
 
@@ -47,7 +47,7 @@ impl Default for SatelliteConfig {
 /// Client, terminal, emulator, hub and server.
 ///
 /// The satellite's two wires end on [`Satellite::space`] in the interfaces [`TO_TERMINAL`] and
-/// [`TO_HUB`]; nothing passes between them until an emulator runs there.
+/// [`TO_HUB`]; nothing passes until an emulator runs there.
 ///
 /// [`TO_TERMINAL`]: Satellite::TO_TERMINAL
 /// [`TO_HUB`]: Satellite::TO_HUB
@@ -61,11 +61,11 @@ pub struct Satellite {
     pub space: Host,
     /// The operator's side: `sat` and `wan`.
     pub hub: Host,
-    /// The far machine; its interface is `eth0`.
+    /// The remote host; its interface is `eth0`.
     pub server: Host,
 }
 
-/// One of the network's wires, for whoever wants to take it away.
+/// One of the network's wires, for removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wire {
     /// Between client and terminal.
@@ -78,7 +78,7 @@ pub enum Wire {
 type Pair = (Ipv4Addr, Ipv6Addr);
 /// An interface of a host.
 pub(crate) type End<'a> = (&'a Host, &'a str);
-/// The same, with what it is called in the network.
+/// An interface with its name in the network.
 type Named<'a> = (&'a Host, &'static str, Pair);
 
 impl Satellite {
@@ -90,7 +90,7 @@ impl Satellite {
     /// Builds the five hosts and their wires.
     ///
     /// # Errors
-    /// What the kernel refused, and on which host.
+    /// The kernel's error, and the host.
     pub fn new(config: &SatelliteConfig) -> Result<Self, TestbedError> {
         let net = Self {
             client: Host::new("client")?,
@@ -102,7 +102,7 @@ impl Satellite {
         for host in [&net.client, &net.terminal, &net.space, &net.hub, &net.server] {
             host.configure(|_| tune(config))?;
         }
-        // Frames are carried by the emulator alone, and nothing is to speak of its own accord.
+        // Only the emulator carries frames, and the kernel must not generate any.
         net.space.configure(|_| sysctl("net.ipv6.conf.default.disable_ipv6", "1"))?;
         for (near, far) in [
             net.ends(Wire::Lan),
@@ -124,21 +124,20 @@ impl Satellite {
         }
     }
 
-    /// Takes a wire away: the interfaces at both of its ends are gone, with their addresses and
-    /// the routes by them.
+    /// Removes a wire: the interfaces at both ends, with their addresses and routes.
     ///
     /// # Errors
-    /// What the kernel refused.
+    /// The kernel's error.
     pub fn remove(&self, wire: Wire) -> Result<(), TestbedError> {
         let ((host, name), _) = self.ends(wire);
         host.configure(|net| net.delete_link(name))
     }
 
-    /// Lays a wire again that was removed, with interfaces of the same names. The terminal's
-    /// address on the satellite's side is `terminal`, the others are what they were.
+    /// Restores a removed wire with interfaces of the same names. The terminal's address on the
+    /// satellite's side is `terminal`, the others are unchanged.
     ///
     /// # Errors
-    /// What the kernel refused, and on which host.
+    /// The kernel's error, and the host.
     pub fn restore(&self, wire: Wire, mtu: u32, terminal: Pair) -> Result<(), TestbedError> {
         use addresses::*;
         let (near, far) = self.ends(wire);
@@ -183,11 +182,11 @@ impl Satellite {
         self.set_forwarding(true)
     }
 
-    /// Whether terminal and hub forward packets, as they do at first. Without it nothing of a
-    /// client's crosses the link but what gateways carry: the way to know that they do.
+    /// Sets whether terminal and hub forward packets, as they do initially. Without forwarding only
+    /// gateways carry client traffic over the link.
     ///
     /// # Errors
-    /// What the kernel refused, and on which host.
+    /// The kernel's error, and the host.
     pub fn set_forwarding(&self, on: bool) -> Result<(), TestbedError> {
         let value = if on { "1" } else { "0" };
         for host in [&self.terminal, &self.hub] {
@@ -215,7 +214,7 @@ pub(crate) fn lay_wire(near: End<'_>, far: End<'_>, mtu: u32) -> Result<(), Test
     Ok(())
 }
 
-/// Gives both ends of a wire their addresses, and tells each where the other is.
+/// Adds the addresses and the permanent neighbour entries of both ends of a wire.
 fn meet(one: Named<'_>, other: Named<'_>) -> Result<(), TestbedError> {
     introduce(one, other.2, hardware((other.0, other.1)))?;
     introduce(other, one.2, hardware((one.0, one.1)))
@@ -234,7 +233,7 @@ fn introduce(
     })
 }
 
-/// Leads everything that is not for a neighbour to `gateway`.
+/// Adds default routes via `gateway`.
 fn lead(host: &Host, gateway: Pair) -> Result<(), TestbedError> {
     host.configure(|net| {
         net.add_route(&Route::default_v4(gateway.0))?;
@@ -242,7 +241,7 @@ fn lead(host: &Host, gateway: Pair) -> Result<(), TestbedError> {
     })
 }
 
-/// Hardware addresses are fixed, so that neighbours can be told once and never ask.
+/// MAC addresses are fixed, so that permanent neighbour entries can be set.
 pub(crate) fn hardware((host, interface): End<'_>) -> [u8; 6] {
     let sum = |text: &str| text.bytes().fold(0, |sum: u8, byte| sum.wrapping_mul(31) ^ byte);
     [0x02, 0, 0, 0, sum(host.name()), sum(interface)]
@@ -257,24 +256,24 @@ pub(crate) fn give_address(
     net.await_address(own)
 }
 
-/// What every host is told before it has interfaces.
+/// Kernel parameters of every host, set before it has interfaces.
 pub(crate) fn tune(config: &SatelliteConfig) -> Result<(), NetlinkError> {
     let memory = format!("4096 131072 {}", config.tcp_buffer);
     let settings = [
         ("net.ipv4.tcp_rmem", memory.as_str()),
         ("net.ipv4.tcp_wmem", memory.as_str()),
-        // A socket that begins with bbr, as some machines' do, is paced by the kernel, and stays
-        // so when it is given cubic. Of those that a namespace may always have as its default,
-        // reno is the one that does not pace.
+        // A socket created with bbr as default congestion control, as on some systems, stays paced
+        // by the kernel even when it is switched to cubic. Of the defaults that every namespace
+        // allows, reno does not pace.
         ("net.ipv4.tcp_congestion_control", "reno"),
-        // One measurement must not teach the next.
+        // Metrics of one measurement must not affect the next.
         ("net.ipv4.tcp_no_metrics_save", "1"),
-        // Interception makes routes look asymmetric.
+        // Interception makes routes asymmetric.
         ("net.ipv4.conf.all.rp_filter", "0"),
         ("net.ipv4.conf.default.rp_filter", "0"),
         ("net.ipv4.conf.all.send_redirects", "0"),
         ("net.ipv4.conf.default.send_redirects", "0"),
-        // Nothing is to be sent that no program sent.
+        // The kernel must not send packets on its own.
         ("net.ipv6.conf.default.accept_dad", "0"),
         ("net.ipv6.conf.default.accept_ra", "0"),
         ("net.ipv6.conf.default.router_solicitations", "0"),

@@ -1,9 +1,9 @@
-//! Nothing stays; alone in its process, since it counts what the process holds.
+//! Networks are removed completely. Runs alone in its process, because it counts descriptors.
 
 use std::fs;
 use testbed::{Satellite, SatelliteConfig, permission};
 
-/// Network namespaces that this process holds by descriptors.
+/// Number of network namespaces held by descriptors of this process.
 fn namespaces_held() -> usize {
     let entries = fs::read_dir("/proc/self/fd").unwrap();
     entries
@@ -13,7 +13,7 @@ fn namespaces_held() -> usize {
 }
 
 #[test]
-fn a_network_vanishes_with_its_value() {
+fn network_is_removed_when_dropped() {
     if let Err(reason) = permission::check() {
         eprintln!("skipped: {reason}");
         return;
@@ -22,7 +22,7 @@ fn a_network_vanishes_with_its_value() {
     assert_eq!(namespaces_held(), 5);
     drop(net);
     assert_eq!(namespaces_held(), 0);
-    // Also when its user panics.
+    // Also after a panic.
     let panicked = std::panic::catch_unwind(|| {
         let _net = Satellite::new(&SatelliteConfig::default()).unwrap();
         panic!("on purpose");

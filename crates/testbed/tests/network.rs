@@ -1,4 +1,4 @@
-//! The network in real namespaces; skipped, with the reason, where none are to be had.
+//! The network in real namespaces; skipped with the reason if they are not permitted.
 
 use rt::emulator::{Emulator, EmulatorConfig, Handle, Ports};
 use satlink::reference::Plan;
@@ -12,7 +12,7 @@ use testbed::traffic::{self, File, FileServer, Limits, Progress, Way, ask};
 use testbed::{Host, Reference, Satellite, SatelliteConfig, addresses, permission};
 use units::Span;
 
-/// Whether the machine lets this test make networks; says so when not.
+/// Whether this test may create networks; prints a message if not.
 fn permitted() -> bool {
     match permission::check() {
         Ok(()) => true,
@@ -64,7 +64,7 @@ fn emulate(net: &Satellite, link: &str) -> (Handle, JoinHandle<()>) {
 }
 
 #[test]
-fn the_far_end_is_reached_over_the_emulated_link() {
+fn server_is_reached_over_the_emulated_link() {
     if !permitted() {
         return;
     }
@@ -75,7 +75,7 @@ fn the_far_end_is_reached_over_the_emulated_link() {
         let exchange = net
             .client
             .run(|| ask(Way::Direct, server.address(), (4096, 4096), Span::from_secs(10)));
-        // One round trip to connect, one for the request; no more is asserted about time.
+        // One round trip to connect, one for the request; there is no upper bound.
         assert!(exchange.took >= Some(Span::from_millis(80)), "{exchange:?}");
 
         let file = File { seed: 1, bytes: 300_000, congestion: "reno" };
@@ -110,7 +110,7 @@ fn without_forwarding_nothing_crosses() {
 }
 
 #[test]
-fn a_server_is_opened_by_nobody_but_whom_it_is_told() {
+fn server_accepts_only_the_configured_peer() {
     if !permitted() {
         return;
     }
@@ -129,8 +129,8 @@ fn a_server_is_opened_by_nobody_but_whom_it_is_told() {
     thread.join().unwrap();
 }
 
-/// A socket that was bbr's for a moment is paced for ever, whatever it is given then: the kernel
-/// has no figure that tells. So none may begin as bbr's.
+/// A socket that was created with bbr stays paced with every other congestion control, and no
+/// kernel statistic shows it. So the default must not be bbr.
 #[test]
 fn no_socket_begins_with_a_law_that_paces_whatever_the_machines_own_is() {
     if !permitted() {

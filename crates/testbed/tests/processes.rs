@@ -1,4 +1,4 @@
-//! Programs on hosts live in the host's namespace and die with who started them.
+//! Programs on hosts run in the host's namespace and end with their starter.
 
 use std::io::Read;
 use std::process::{Command, Stdio};
@@ -41,7 +41,7 @@ fn a_dropped_program_is_dead() {
     stdout.read_exact(&mut word).unwrap();
     assert!(!program.has_ended());
     drop(program);
-    // The pipe ends when its last writer is gone.
+    // The pipe ends when its last writer has ended.
     assert_eq!(stdout.read(&mut word).unwrap(), 0);
 }
 

@@ -1,4 +1,4 @@
-//! Rates in bits per second, and the time that bytes take at them.
+//! Rates in bits per second, and serialization delays.
 
 use crate::{Instant, Span};
 use core::fmt;
@@ -11,7 +11,7 @@ impl BitRate {
     /// A rate of `bps` bits per second.
     ///
     /// # Panics
-    /// When `bps` is zero: a link that never sends anything is an outage, not a rate.
+    /// If `bps` is zero: a link without a rate is an outage.
     pub const fn from_bps(bps: u64) -> Self {
         assert!(bps > 0, "a rate must be above zero");
         Self(bps)
@@ -43,17 +43,17 @@ impl BitRate {
         self.0
     }
 
-    /// The time that `bytes` bytes take at this rate, rounded up to a nanosecond.
+    /// The serialization delay of `bytes` octets at this rate, rounded up to 1 ns.
     ///
-    /// For a run of packets use [`Serializer`], which carries the remainder: rounding each
-    /// packet on its own makes fast links measurably wrong.
+    /// For consecutive packets use [`Serializer`], which carries the remainder: rounding each
+    /// packet separately causes measurable errors on fast links.
     pub fn time_for(self, bytes: u64) -> Span {
         let nanos = (u128::from(bytes) * 8_000_000_000).div_ceil(u128::from(self.0));
         Span::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// The whole nanoseconds that `bytes` bytes take, together with what an earlier call left
-    /// over; and what this one leaves over, in units of 1/rate nanoseconds, below the rate.
+    /// The whole nanoseconds of `bytes` octets plus the remainder `rest` of an earlier call; and
+    /// the new remainder, in units of 1/rate nanoseconds, below the rate.
     pub fn time_and_rest(self, bytes: u64, rest: u64) -> (Span, u64) {
         const BITS: u64 = 8_000_000_000;
         if let Some(work) = bytes.checked_mul(BITS).and_then(|work| work.checked_add(rest)) {
@@ -66,7 +66,7 @@ impl BitRate {
         (Span::from_nanos(whole), (work % rate) as u64)
     }
 
-    /// Whole bytes that pass in `span`, rounded down.
+    /// Whole octets sent in `span`, rounded down.
     pub fn bytes_in(self, span: Span) -> u64 {
         let bytes = u128::from(self.0) * u128::from(span.as_nanos()) / 8_000_000_000;
         u64::try_from(bytes).unwrap_or(u64::MAX)
@@ -98,37 +98,37 @@ impl fmt::Display for BitRate {
     }
 }
 
-/// A line that sends one thing after another at a rate, exact in the long run.
+/// A transmitter that sends frames one after another at a rate, without cumulative rounding errors.
 ///
-/// The end of each transmission is kept to a fraction of a nanosecond: after a billion packets
-/// the line has sent what its rate says, not what a billion roundings say.
+/// The end of each transmission is stored with a fraction of a nanosecond, so that the mean rate is
+/// exact over any number of packets.
 #[derive(Clone, Debug)]
 pub struct Serializer {
     rate: BitRate,
-    /// When the line is free again, rounded down.
+    /// When the transmitter is free, rounded down.
     free_at: Instant,
-    /// What `free_at` leaves out, in units of 1/rate nanoseconds; below `rate`.
+    /// The fraction that `free_at` omits, in units of 1/rate nanoseconds; below `rate`.
     remainder: u64,
 }
 
 impl Serializer {
-    /// A line of `rate` that is free from the epoch on.
+    /// A transmitter of `rate` that is free from the epoch on.
     pub const fn new(rate: BitRate) -> Self {
         Self { rate, free_at: Instant::ZERO, remainder: 0 }
     }
 
-    /// The line's rate.
+    /// Its rate.
     pub const fn rate(&self) -> BitRate {
         self.rate
     }
 
-    /// Changes the rate for what is sent from now on; what is on the line keeps its end.
+    /// Changes the rate of later transmissions; the current one keeps its end.
     pub fn set_rate(&mut self, rate: BitRate) {
         self.rate = rate;
         self.remainder = 0;
     }
 
-    /// When the line is free again.
+    /// When the transmitter is free.
     pub const fn free_at(&self) -> Instant {
         self.free_at
     }

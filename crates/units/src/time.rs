@@ -5,15 +5,14 @@ use core::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 
 /// A point in time: nanoseconds since an epoch of the driver's choosing.
 ///
-/// Covers 584 years. Arithmetic saturates: a protocol that computes a time beyond the end of
-/// time waits for ever, which is what it meant.
+/// Covers 584 years. Arithmetic saturates: a timer beyond that range never expires.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Instant(u64);
 
 impl Instant {
     /// The epoch.
     pub const ZERO: Self = Self(0);
-    /// Later than anything that will happen.
+    /// The maximum, for timers that are not set.
     pub const FAR_FUTURE: Self = Self(u64::MAX);
 
     /// The instant `nanos` nanoseconds after the epoch.
@@ -42,9 +41,9 @@ impl Instant {
 pub struct Span(u64);
 
 impl Span {
-    /// No time at all.
+    /// Zero.
     pub const ZERO: Self = Self(0);
-    /// Longer than anything that will be waited for.
+    /// The maximum.
     pub const MAX: Self = Self(u64::MAX);
 
     /// A span of `nanos` nanoseconds.
@@ -67,10 +66,10 @@ impl Span {
         Self(secs.saturating_mul(1_000_000_000))
     }
 
-    /// The span nearest to `secs` seconds; zero for negative numbers and NaN, [`Span::MAX`] for
-    /// what does not fit.
+    /// The span nearest to `secs` seconds; zero for negative numbers and NaN, [`Span::MAX`] on
+    /// overflow.
     pub fn from_secs_f64(secs: f64) -> Self {
-        // A float-to-integer cast saturates and sends NaN to zero, which is what is promised.
+        // A float-to-integer cast saturates and maps NaN to zero.
         Self(libm::round(secs * 1e9) as u64)
     }
 
@@ -94,12 +93,12 @@ impl Span {
         self.0 as f64 / 1e9
     }
 
-    /// `self - other`, or zero when `other` is longer.
+    /// `self - other`, or zero if `other` is longer.
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// Whether this is no time at all.
+    /// Whether it is zero.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }

@@ -18,7 +18,7 @@ use crate::live::{Bed, BedConfig, Beside, Way as Carried};
 use rt::Clock;
 use script::Script;
 use serde::Serialize;
-use sim::scenario::controllers::{self, Asked, Case};
+use sim::scenario::controllers::{self, Case, Metric};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -236,7 +236,7 @@ fn jobs(config: &ControlConfig) -> Result<Vec<Job>, LabError> {
 fn is_same(one: &Case, other: &Case) -> bool {
     one.link == other.link
         && one.changes == other.changes
-        && (one.asked, one.from, one.to) == (other.asked, other.from, other.to)
+        && (one.metric, one.from, one.to) == (other.metric, other.from, other.to)
 }
 
 /// A third of the time, where nothing happens on the link.
@@ -253,10 +253,10 @@ fn run(job: &Job, seed: u64) -> Result<ControlRun, LabError> {
     let mut run = ControlRun {
         case: job.case.key(),
         way: job.way.name(),
-        asked: match job.case.asked {
-            Asked::Share => "share",
-            Asked::OfFair => "of_fair",
-            Asked::Jain => "jain",
+        asked: match job.case.metric {
+            Metric::Share => "share",
+            Metric::OfFair => "of_fair",
+            Metric::Jain => "jain",
         },
         value: None,
         goodput_bits_per_second: Vec::new(),
@@ -290,10 +290,10 @@ fn measure(job: &Job, seed: u64, run: &mut ControlRun) -> Result<(), LabError> {
         way: way.carried(),
         rates: None,
         keys: Some(way.keys(case)),
-        beside: match case.asked {
-            Asked::Share => Beside::Nothing,
-            Asked::OfFair => Beside::PlainTcp,
-            Asked::Jain => Beside::Gateways,
+        beside: match case.metric {
+            Metric::Share => Beside::Nothing,
+            Metric::OfFair => Beside::PlainTcp,
+            Metric::Jain => Beside::Gateways,
         },
         seed,
     })?;
@@ -325,15 +325,15 @@ fn play(
     let congestion = way.carried().congestion();
     let files = bed.files();
     let mut flows = vec![Flow { through: direct, server: files, congestion, at: Span::ZERO }];
-    match case.asked {
-        Asked::Share => {}
-        Asked::OfFair => flows.push(Flow {
+    match case.metric {
+        Metric::Share => {}
+        Metric::OfFair => flows.push(Flow {
             through: direct,
             server: bed.bypass(),
             congestion: "cubic",
             at: Span::ZERO,
         }),
-        Asked::Jain => flows.push(Flow {
+        Metric::Jain => flows.push(Flow {
             through: bed.second(),
             server: files,
             congestion,
@@ -382,10 +382,10 @@ fn bytes(transfer: &Transfer, at: Span, from: Instant, to: Instant) -> u64 {
 /// What the case asks for.
 fn value(case: &Case, goodput: &[f64]) -> Option<f64> {
     let first = *goodput.first()?;
-    match case.asked {
-        Asked::Share => Some(first / case.allowed_bps),
-        Asked::OfFair => Some(first / (case.allowed_bps / 2.0)),
-        Asked::Jain => {
+    match case.metric {
+        Metric::Share => Some(first / case.allowed_bps),
+        Metric::OfFair => Some(first / (case.allowed_bps / 2.0)),
+        Metric::Jain => {
             let sum: f64 = goodput.iter().sum();
             let squares: f64 = goodput.iter().map(|bps| bps * bps).sum();
             (squares > 0.0).then(|| sum * sum / (goodput.len() as f64 * squares))

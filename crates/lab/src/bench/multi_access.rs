@@ -23,7 +23,9 @@ use satlink::DirectionConfig;
 use satlink::mac::star::StarConfig;
 use serde::Serialize;
 use serde_json::Value;
-use sim::multi_access::{Control, GatewaysSeen, Reading, Scenario, Seen, Segments, Star};
+use sim::multi_access::{
+    Control, GatewaysReport, Interpretation, Scenario, Segments, Star, StarReport,
+};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
@@ -41,8 +43,7 @@ pub struct MultiAccessConfig {
     pub runs: usize,
     /// Simulated runs of each.
     pub simulated: usize,
-    /// What decides how fast the gateways send: `newreno`, as the published STP, or another
-    /// that `link.controller` takes.
+    /// Controller of the gateways, as `link.controller`; `newreno` is that of the published STP.
     pub controller: String,
     /// The seed of everything random.
     pub seed: u64,
@@ -212,7 +213,7 @@ fn beside(
         name: scenario.name(),
         live,
         simulated: simulated(star, config),
-        simulated_three_cells: simulated(&Reading::LongRequest.of(star.clone()), config),
+        simulated_three_cells: simulated(&Interpretation::LongRequest.of(star.clone()), config),
         simulated_gateways,
         segments_per_object,
         runs,
@@ -220,8 +221,7 @@ fn beside(
 }
 
 fn simulated(star: &Star, config: &MultiAccessConfig) -> Column {
-    let seen: Vec<Seen> =
-        (0..config.simulated).map(|run| star.run(config.seed, run as u64)).collect();
+    let seen: Vec<_> = (0..config.simulated).map(|run| star.run(config.seed, run as u64)).collect();
     column_of(&seen)
 }
 
@@ -234,11 +234,11 @@ fn gateways(
         .controller
         .parse()
         .map_err(|error| LabError::Request(format!("controller: {error}")))?;
-    let all: Vec<GatewaysSeen> = (0..config.simulated)
+    let all: Vec<GatewaysReport> = (0..config.simulated)
         .map(|run| star.run_gateways(control, config.seed, run as u64))
         .collect();
-    let objects: usize = all.iter().map(|one| one.seen.objects()).sum();
-    let segments = |of: fn(&GatewaysSeen) -> Segments| {
+    let objects: usize = all.iter().map(|one| one.report.objects()).sum();
+    let segments = |of: fn(&GatewaysReport) -> Segments| {
         let mean = |kind: fn(Segments) -> u64| {
             let sum: u64 = all.iter().map(|one| kind(of(one))).sum();
             sum as f64 / objects.max(1) as f64
@@ -250,13 +250,13 @@ fn gateways(
         }
     };
     let segments = [segments(|one| one.terminals), segments(|one| one.hub)];
-    let seen: Vec<Seen> = all.into_iter().map(|one| one.seen).collect();
+    let seen: Vec<StarReport> = all.into_iter().map(|one| one.report).collect();
     Ok((column_of(&seen), segments))
 }
 
-fn column_of(seen: &[Seen]) -> Column {
+fn column_of(seen: &[StarReport]) -> Column {
     let column =
-        |of: &dyn Fn(&Seen) -> f64| Summary::of(&seen.iter().map(of).collect::<Vec<f64>>());
+        |of: &dyn Fn(&StarReport) -> f64| Summary::of(&seen.iter().map(of).collect::<Vec<f64>>());
     Column {
         objects: column(&|seen| seen.objects() as f64),
         mean_s: column(&|seen| seen.mean_response_s()),
@@ -281,7 +281,7 @@ fn live(star: &Star, config: &MultiAccessConfig, run: u64) -> Result<LiveRun, La
     let counts = Counts::new(run);
     let emulation = Emulation::start(&net, star, &counts.path, (seed, run))?;
     let mut gateways = start_gateways(&net, star, &config.controller, &counts.path)?;
-    let object = star.sites.first().map_or(0, |site| site.asking.object);
+    let object = star.sites.first().map_or(0, |site| site.requests.object);
     let address = (StarNetwork::SERVER, HTTP).into();
     let server = ObjectServer::start(Some(&net.server), address, object as usize)?;
     let clock = Clock::new();
@@ -480,7 +480,7 @@ fn start_users(
     let way = Way::Socks5(PROXY.parse().expect("an address"));
     let mut users = Vec::new();
     for (place, site) in star.sites.iter().enumerate() {
-        let asking = site.asking;
+        let asking = site.requests;
         let browsing = Browsing {
             server,
             way,

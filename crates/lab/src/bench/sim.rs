@@ -5,7 +5,7 @@
 
 use nix::sys::resource::{UsageWho, getrusage};
 use serde::{Deserialize, Serialize};
-use sim::scenario::yardstick;
+use sim::scenario::benchmark;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
@@ -31,14 +31,14 @@ pub const CASES: &[Case] = &[
         about: "100 MB in segments of 1,000 bytes over 100 Mbit/s and 1 ms, 1.3 Mbit/s and \
                 300 ms, 100 Mbit/s and 1 ms; by XSTP with every byte carried and checked, in \
                 ns-2 by SACK TCP, which carries none",
-        ours: || measured(&yardstick::transfer(1, TRANSFER)),
+        ours: || measured(&benchmark::transfer(1, TRANSFER)),
         script: Some(transfer_script),
     },
     Case {
         name: "flows",
         about: "350 flows of SACK TCP for 60 s over 1 Gbit/s and 1 ms, 45 Mbit/s and 348 ms, \
                 1 Gbit/s and 1 ms",
-        ours: || measured(&yardstick::flows(1)),
+        ours: || measured(&benchmark::flows(1)),
         script: Some(flows_script),
     },
     Case {
@@ -46,12 +46,12 @@ pub const CASES: &[Case] = &[
         about: "a minute of 8,000 terminals in three clusters of ten platforms, each with 48 \
                 Mbit/s out and 140 return channels of 76.8 kbit/s by plan and by chance, web users \
                 as many as send what ITU-R S.1711 reports",
-        ours: || measured(&yardstick::star(1)),
+        ours: || measured(&benchmark::star(1)),
         script: None,
     },
 ];
 
-fn measured(done: &yardstick::Transferred) -> (f64, u64, u64) {
+fn measured(done: &benchmark::Transferred) -> (f64, u64, u64) {
     (done.took.as_secs_f64(), done.bytes, done.packets)
 }
 
@@ -311,7 +311,7 @@ fn transfer_script() -> String {
          $ns at 10000 \"exit 1\"\n\
          $ns run\n",
         line = line_of_nodes("100Mb", "1.3Mb", 300, 98),
-        segment = yardstick::SEGMENT
+        segment = benchmark::SEGMENT
     )
 }
 
@@ -335,9 +335,9 @@ fn flows_script() -> String {
          $ns at {end} {{ puts \"done [$ns now]\"; exit 0 }}\n\
          $ns run\n",
         line = line_of_nodes("1000Mb", "45Mb", 348, 3_937),
-        flows = yardstick::FLOWS,
-        segment = yardstick::SEGMENT,
-        end = yardstick::FLOWS_RUN.as_secs_f64()
+        flows = benchmark::FLOWS,
+        segment = benchmark::SEGMENT,
+        end = benchmark::FLOWS_RUN.as_secs_f64()
     )
 }
 

@@ -1,34 +1,34 @@
-//! What the emulated link carries.
+//! Packets in the emulated link.
 
 use crate::packet::headers;
 use satlink::Frame;
 
-/// A packet in the link, with what is needed to hand it on.
+/// A packet in the link, with the data needed to forward it.
 #[derive(Clone, Debug)]
 pub(super) struct Carried {
     pub(super) bytes: Vec<u8>,
     pub(super) envelope: Envelope,
-    /// Its length on the network layer.
+    /// Its length at the network layer.
     len: usize,
     flow: u64,
 }
 
-/// What surrounds the bytes.
+/// The context of the octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Envelope {
     /// The bytes are a whole Ethernet frame.
     Ethernet,
     /// The bytes are the payload of a datagram.
     Datagram {
-        /// Between the target and which client.
+        /// The client of the relay.
         client: ClientId,
         /// The IP type of service or traffic class.
         traffic_class: u8,
     },
 }
 
-/// One client of the UDP relay: a place in its table, and how often that place had been given
-/// away before, so that what is under way to a forgotten client reaches nobody else.
+/// A client of the UDP relay: its slot, and how often the slot was reused, so that packets in
+/// flight to an earlier client are not delivered to a later one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ClientId {
     pub(super) place: u32,

@@ -1,4 +1,4 @@
-//! How an emulator is told what to be.
+//! Configuration of the emulator.
 
 use crate::sched;
 use satlink::{LinkConfig, words};
@@ -7,64 +7,65 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use units::Span;
 
-/// Everything about an emulator.
+/// Parameters of an emulator.
 #[derive(Clone, Debug)]
 pub struct EmulatorConfig {
     /// The link.
     pub link: LinkConfig,
-    /// What the link is, for the report; empty: as this program holds it.
+    /// Description of the link for the report; if empty it is generated.
     pub link_words: String,
-    /// Seed of the link's randomness.
+    /// Seed of the link's random numbers.
     pub seed: u64,
-    /// Replication: another number, another course of the same chances.
+    /// Replication: selects other random numbers with the same seed.
     pub run: u64,
-    /// What it is between.
+    /// The ports that it connects.
     pub ports: Ports,
-    /// Capture of side A, if wanted.
+    /// Capture file of side A, if any.
     pub pcap_a: Option<PathBuf>,
-    /// Capture of side B, if wanted.
+    /// Capture file of side B, if any.
     pub pcap_b: Option<PathBuf>,
-    /// What to ask of the scheduler.
+    /// Requested real-time scheduling.
     pub scheduling: sched::Request,
-    /// How often to say on standard error how it goes; `None`: never.
+    /// Interval of status lines on standard error; `None`: none.
     pub report_every: Option<Span>,
-    /// How many events to log, for [`Summary::log`](super::Summary::log); `None`: none.
+    /// Maximum events to log, for [`Summary::log`](super::Summary::log); `None`: no log.
     pub log: Option<usize>,
-    /// How long to run; `None`: until stopped.
+    /// Duration; `None`: until stopped.
     pub duration: Option<Span>,
-    /// The most that packets in the link may take, bytes, in each direction.
+    /// Maximum memory for packets in the link, in octets per direction.
     pub memory: u64,
-    /// Kernel memory to ask for at each socket, bytes.
+    /// Requested socket buffers in octets.
     pub socket_buffer: usize,
-    /// The 99th percentile of lateness above which the emulator says that it has not kept up.
+    /// Limit of the 99th percentile of lateness, above which the report states that the emulator
+    /// did not keep up.
     pub lateness_limit: Span,
 }
 
-/// What an emulated link lies between.
+/// The ports of an emulated link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ports {
-    /// Two Ethernet interfaces of the calling thread's network namespace. What comes in at `a`
-    /// goes forward.
+    /// Two Ethernet interfaces of the calling thread's network namespace. Forward is from `a` to
+    /// `b`.
     Interfaces {
         /// The hub's side.
         a: String,
         /// The terminal's side.
         b: String,
     },
-    /// No privileges needed: what clients send to `listen` takes the return direction to
-    /// `target`, and what `target` answers comes forward to them. Each datagram counts with its
-    /// IP and UDP headers.
+    /// A relay without privileges: datagrams from clients to `listen` take the return direction to
+    /// `target`, and its responses the forward direction. Each datagram counts with its IP and UDP
+    /// headers.
     UdpRelay {
-        /// Where clients, the terminals, send to.
+        /// The address that clients, the terminals, send to.
         listen: SocketAddr,
-        /// Where the hub listens.
+        /// The address of the hub.
         target: SocketAddr,
     },
 }
 
 impl EmulatorConfig {
-    /// An emulator of `link` between `ports`, with the usual settings: seed 1, no captures,
-    /// real-time priority if granted, silent, until stopped.
+    /// An emulator of `link` between `ports` with default settings: seed 1, no captures, real-time
+    /// priority if available, no status lines, until stopped.
     pub fn new(link: LinkConfig, ports: Ports) -> Self {
         Self {
             link,
@@ -84,11 +85,11 @@ impl EmulatorConfig {
         }
     }
 
-    /// An emulator from the words of a command line: `IF_A IF_B WORDS...` or
-    /// `udp LISTEN TARGET WORDS...`, where the words are those of [`satlink::words`].
+    /// Parses a command line: `IF_A IF_B WORDS...` or `udp LISTEN TARGET WORDS...`, with the link
+    /// description of [`satlink::words`].
     ///
     /// # Errors
-    /// Which word is wrong, and what was expected.
+    /// The invalid word, and what was expected.
     pub fn from_words(words: &[String]) -> Result<Self, WordsError> {
         let (ports, rest) = match words {
             [word, listen, target, rest @ ..] if word == "udp" => {
@@ -114,15 +115,15 @@ fn address(word: &str) -> Result<SocketAddr, WordsError> {
     word.parse().map_err(|_| WordsError::Address { found: word.to_owned() })
 }
 
-/// What is wrong with an emulator's words.
+/// An error in an emulator's command line.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum WordsError {
-    /// The two sides are not given.
+    /// The two sides are missing.
     NoPorts,
     /// Both sides are the same interface.
     SameInterface {
-        /// Which.
+        /// The interface.
         found: String,
     },
     /// Not an address and port.
@@ -130,9 +131,9 @@ pub enum WordsError {
         /// What was found.
         found: String,
     },
-    /// A word of the link is wrong.
+    /// The link description is invalid.
     Link(words::WordError),
-    /// The words are right and the link is not.
+    /// The link configuration is invalid.
     Config(satlink::ConfigError),
 }
 
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_words_say_what_was_expected() {
+    fn invalid_words_are_errors_with_expectation() {
         let error = |text: &str| parse(text).unwrap_err().to_string();
         assert!(error("eth0").contains("expected two interfaces"));
         assert!(error("udp 127.0.0.1:1").contains("udp LISTEN TARGET"));

@@ -1,12 +1,14 @@
-//! Changes while the emulator runs: from other threads, or in words, line by line.
+//! Commands to a running emulator: from other threads, or as lines of text.
 //!
 //! | line | meaning |
 //! |---|---|
-//! | `set WORDS` | change the link by its words: `set forward rate 5mbit loss 1%` |
+//!  `set WORDS`
+//!  changes the link: `set forward rate 5mbit loss 1%`
+//!
 //! | `outage TIME` | from now on, nothing gets through for so long |
 //! | `stop` | end, and report |
 //!
-//! Blank lines and what follows `#` are passed over.
+//! Blank lines are ignored; `#` starts a comment.
 
 use super::observe::Published;
 use crate::Clock;
@@ -18,10 +20,10 @@ use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use units::{Instant, Span};
 
-/// Orders that may wait for the emulator.
+/// Maximum queued commands.
 const WAITING: usize = 64;
 
-/// What the emulator is told.
+/// A command.
 #[derive(Clone, Debug)]
 pub(super) enum Order {
     Reconfigure(Box<LinkConfig>),
@@ -29,31 +31,31 @@ pub(super) enum Order {
     Stop,
 }
 
-/// Steers a running emulator from any thread.
+/// Controls a running emulator from any thread.
 #[derive(Clone, Debug)]
 pub struct Handle {
     orders: SyncSender<(Instant, Order)>,
     clock: Clock,
     bell: Arc<Bell>,
-    /// The link as it was last configured, for words that change parts of it.
+    /// The current link configuration, for commands that change parts of it.
     config: Arc<Mutex<LinkConfig>>,
     counters: Published,
 }
 
-/// Why an order was not given.
+/// Why a command was rejected.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ControlError {
-    /// The first word is none of ours.
+    /// The first word is unknown.
     UnknownOrder {
         /// The word.
         found: String,
     },
-    /// The link's words are wrong.
+    /// The link description is invalid.
     Words(words::WordError),
-    /// The words are right and the link is not.
+    /// The link configuration is invalid.
     Config(satlink::ConfigError),
-    /// The emulator has ended, or does not keep up with its orders.
+    /// The emulator has ended, or its command queue is full.
     NotListening,
 }
 
@@ -73,16 +75,16 @@ impl fmt::Display for ControlError {
 impl std::error::Error for ControlError {}
 
 impl Handle {
-    /// Puts `config` in place of the link's present one, from now on.
+    /// Replaces the link's configuration by `config` from now on.
     ///
     /// # Errors
-    /// [`ControlError::Config`] when it is not a valid one.
+    /// [`ControlError::Config`] if it is invalid.
     pub fn reconfigure(&self, config: LinkConfig) -> Result<(), ControlError> {
         let mut current = self.config.lock().unwrap_or_else(PoisonError::into_inner);
         self.replace(&mut current, config)
     }
 
-    /// Lets nothing through for `length`, from now on.
+    /// Starts an outage of `length` now.
     ///
     /// # Errors
     /// [`ControlError::NotListening`].
@@ -90,23 +92,22 @@ impl Handle {
         self.give(Order::Outage(length))
     }
 
-    /// The link's accounts of one direction, a few hundredths of a second old; at the end, the
-    /// last ones.
+    /// The link's counters of one direction, at most some 10 ms old; after the end, the final ones.
     pub fn counters(&self, direction: Direction) -> Counters {
         let counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
         counters[direction as usize].clone()
     }
 
-    /// Ends the emulator.
+    /// Stops the emulator.
     pub fn stop(&self) {
-        // An emulator that has ended has stopped.
+        // If it has ended there is nothing to do.
         let _ = self.give(Order::Stop);
     }
 
-    /// Does what one line says, as in the table above.
+    /// Executes a line as in the table above.
     ///
     /// # Errors
-    /// What is wrong with the line, and [`ControlError::NotListening`].
+    /// An error in the line, or [`ControlError::NotListening`].
     pub fn line(&self, line: &str) -> Result<(), ControlError> {
         let line = line.split('#').next().unwrap_or_default().trim();
         let (order, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
@@ -130,7 +131,7 @@ impl Handle {
         }
     }
 
-    /// Where the emulator puts its counters.
+    /// Shared storage of the emulator's counters.
     pub(super) fn published(&self) -> Published {
         Arc::clone(&self.counters)
     }
@@ -155,7 +156,7 @@ pub(super) struct Orders {
     bell: Arc<Bell>,
 }
 
-/// A pair of ends for an emulator that starts with `config` and goes by `clock`.
+/// Creates both ends for an emulator that starts with `config` and uses `clock`.
 pub(super) fn pair(config: &LinkConfig, clock: Clock) -> io::Result<(Handle, Orders)> {
     let (orders, receiver) = mpsc::sync_channel(WAITING);
     let bell = Arc::new(Bell::new()?);
@@ -166,23 +167,23 @@ pub(super) fn pair(config: &LinkConfig, clock: Clock) -> io::Result<(Handle, Ord
 }
 
 impl Orders {
-    /// What has been ordered and not yet fetched, with the times at which it was.
+    /// The commands received since the last call, with their times.
     pub(super) fn fetch(&self) -> impl Iterator<Item = (Instant, Order)> {
         self.receiver.try_iter()
     }
 
-    /// Readable while an order waits.
+    /// A descriptor that is readable while a command is queued.
     pub(super) fn descriptor(&self) -> RawFd {
         self.bell.descriptor()
     }
 
-    /// Lets the descriptor be readable again only for what comes from now on.
+    /// Resets the descriptor until the next command.
     pub(super) fn hush(&self) {
         self.bell.hush();
     }
 }
 
-/// An eventfd: wakes whoever waits on descriptors.
+/// An eventfd that wakes a thread waiting on descriptors.
 #[derive(Debug)]
 pub(super) struct Bell(OwnedFd);
 
@@ -193,23 +194,23 @@ impl Bell {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the descriptor is new, and nobody else's.
+        // SAFETY: the descriptor is new and has no other owner.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
     pub(super) fn ring(&self) {
         let one = 1u64;
-        // A bell that cannot count further has been rung often enough.
+        // An overflow needs no further notification.
         // SAFETY: an eventfd takes eight bytes, which `one` is.
         unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), 8) };
     }
 
-    /// Readable since it was rung.
+    /// A descriptor that is readable after a notification.
     pub(super) fn descriptor(&self) -> RawFd {
         self.0.as_raw_fd()
     }
 
-    /// Readable again only when it is rung from now on.
+    /// Resets the descriptor until the next notification.
     pub(super) fn hush(&self) {
         let mut count = 0u64;
         // SAFETY: an eventfd gives eight bytes, and `count` has room for them.
@@ -223,7 +224,7 @@ mod tests {
     use units::BitRate;
 
     #[test]
-    fn lines_change_what_they_name_and_no_more() {
+    fn lines_change_only_the_named_parameters() {
         let start = words::parse_link("delay 300ms rate 10mbit").unwrap();
         let (handle, orders) = pair(&start, Clock::from_here()).unwrap();
         handle.line("set forward rate 5mbit # slower").unwrap();
@@ -234,7 +235,7 @@ mod tests {
         assert_eq!(first.forward.rate, Some(BitRate::from_mbps(5)));
         assert_eq!(first.return_, start.return_);
         let Some(Order::Reconfigure(second)) = next() else { panic!("no second order") };
-        // The second builds on the first.
+        // The second change applies to the result of the first.
         assert_eq!(second.forward, first.forward);
         assert!(second.return_.loss > 0.0);
         handle.line("outage 10s").unwrap();
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_line_says_what_is_wrong_and_changes_nothing() {
+    fn invalid_line_is_an_error_without_effect() {
         let (handle, orders) = pair(&LinkConfig::default(), Clock::from_here()).unwrap();
         let error = |line: &str| handle.line(line).unwrap_err().to_string();
         assert_eq!(error("sett rate 1mbit"), "found \"sett\", expected set, outage or stop");

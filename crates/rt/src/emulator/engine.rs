@@ -1,9 +1,8 @@
-//! The rounds of a running emulator.
+//! The event loop of a running emulator.
 //!
-//! The link's time is not the clock's: it is the *horizon*, the time up to which everything that
-//! arrived has been read. Only up to there is the past complete, so only up to there may the
-//! link go; a packet that arrives while the emulator is busy is offered with its own stamp, in
-//! order, and meets the queue as it was then.
+//! The link's time is the *horizon*: the time up to which all arrived packets have been read. The
+//! link advances only up to there; a packet that arrives while the emulator is busy is offered with
+//! its own timestamp, in order.
 
 use super::carried::Carried;
 use super::control::{Order, Orders};
@@ -19,26 +18,26 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use units::{Instant, Span};
 
-/// Packets that are handed to the kernel in one call.
+/// Packets sent per system call.
 const BATCH: usize = 32;
-/// Packets of one side that may wait to be offered before no more are read.
+/// Packets read and not yet offered per side, above which the side is not read.
 const PENDING: usize = 4096;
-/// How often the stop flag is looked at.
+/// Interval at which the stop flag is checked.
 const LONGEST_WAIT: Span = Span::from_millis(100);
-/// How long arrivals may wait unread while the link is busy. They have been stamped; reading
-/// several at once costs less.
+/// Maximum time for which arrivals stay unread while the link is busy. They are timestamped
+/// already; reading several at a time is cheaper.
 const UNREAD: Span = Span::from_micros(200);
-/// With no shorter a way than this through the link, arrivals may wait unread at all.
+/// Minimum delay of the link for which arrivals may stay unread.
 const SHORT_WAY: Span = Span::from_millis(1);
-/// Outages by order that may be under way at once.
+/// Maximum number of outages by command at a time.
 const OUTAGES: usize = 64;
-/// The longest that a packet may have been on its way between its stamp and its reading.
+/// Maximum delay between a packet's timestamp and its reading.
 const STALE: Span = Span::from_secs(60);
-/// The longest that a round of reading may take: a packet is stamped before it is read, but
-/// maybe after the round began.
+/// Maximum duration of reading per iteration: a packet is timestamped before it is read, but
+/// possibly after the iteration started.
 const AHEAD: Span = Span::from_millis(100);
 
-/// An emulator at work.
+/// A running emulator.
 pub(super) struct Engine {
     config: EmulatorConfig,
     attached: Attached,
@@ -46,13 +45,13 @@ pub(super) struct Engine {
     orders: Orders,
     link: Link<Carried>,
     clock: Clock,
-    /// Nanoseconds since 1970 at the clock's zero, for stamps; the first reading is reported.
+    /// Nanoseconds since 1970 at the clock's zero, for timestamps; the first reading is reported.
     epoch_unix_ns: u64,
     first_epoch_unix_ns: u64,
     sides: [SideState; 2],
-    /// The time up to which the link has been told everything.
+    /// The horizon.
     horizon: Instant,
-    /// Given and not yet carried out, with the times at which they were given.
+    /// Commands received and not yet executed, with their times.
     given: VecDeque<(Instant, Order)>,
     ordered_outages: Vec<Outage>,
     lazy: bool,
@@ -64,21 +63,21 @@ pub(super) struct Engine {
     descriptors: Vec<std::os::fd::RawFd>,
 }
 
-/// What concerns one side, or the direction that begins there.
+/// State of one side, and of the direction that starts there.
 #[derive(Default)]
 struct SideState {
-    /// Read and not yet offered, by arrival.
+    /// Packets read and not yet offered, by arrival.
     pending: VecDeque<(Instant, Carried)>,
     received: u64,
     out_of_memory: u64,
-    /// Due to leave at this side, with the times that the link gave them.
+    /// Packets due at this side, with their times of delivery by the link.
     leaving: Vec<Carried>,
     leaving_at: Vec<Instant>,
     sent: u64,
     failures: SendFailures,
 }
 
-/// What the link is told.
+/// An input of the link.
 #[derive(Clone, Copy)]
 enum Event {
     Order,
@@ -119,7 +118,7 @@ impl Engine {
         })
     }
 
-    /// What it is about to do, for people.
+    /// Describes what is about to start.
     pub(super) fn greeting(&self) -> String {
         let mut text = format!(
             "forward: {} -> {}; return: back again",
@@ -158,8 +157,8 @@ impl Engine {
         }
     }
 
-    /// Reads what has arrived, and offers what arrived up to the new horizon. Returns whether
-    /// anything came.
+    /// Reads arrived packets, and offers those that arrived up to the new horizon. Returns whether
+    /// there were any.
     fn take_in(&mut self) -> Result<bool, EmulatorError> {
         let now = self.clock.now();
         self.watch_the_world();
@@ -172,7 +171,7 @@ impl Engine {
             }
             came |= self.sides[side.index()].received > before;
         }
-        // Fetched after the packets: whatever was ordered before one of them arrived is here.
+        // Fetched after the packets: commands given before the arrival of one of them are included.
         self.given.extend(self.orders.fetch());
         self.horizon = self.horizon.max(horizon);
         while let Some(event) = self.next_event() {
@@ -181,7 +180,8 @@ impl Engine {
         Ok(came)
     }
 
-    /// Reads what waits at `side`. Returns the arrival of the last packet when there may be more.
+    /// Reads the packets queued at `side`. Returns the arrival of the last one if there may be
+    /// more.
     fn read(&mut self, side: Side, now: Instant) -> Result<Option<Instant>, EmulatorError> {
         let Self { attached, sides, epoch_unix_ns, horizon, late_stamps, .. } = self;
         let state = &mut sides[side.index()];
@@ -191,7 +191,7 @@ impl Engine {
         let arrival = |unix_ns: Option<u64>| {
             let at = unix_ns
                 .map_or(now, |stamp| Instant::from_nanos(stamp.saturating_sub(*epoch_unix_ns)));
-            // A clock that somebody has set makes nonsense of a stamp or two.
+            // A clock step invalidates single timestamps.
             if at + STALE < now || at > now + AHEAD { now } else { at }
         };
         let more = attached.receive(side, &mut |unix_ns, packet| {
@@ -199,14 +199,14 @@ impl Engine {
             *late_stamps += u64::from(at < *horizon);
             let at = at.max(*horizon);
             state.received += 1;
-            // Nearly always the last place: only a relay's sockets mix.
+            // Almost always the last position; only the sockets of a relay are out of order.
             let place = state.pending.partition_point(|&(other, _)| other <= at);
             state.pending.insert(place, (at, packet));
         })?;
         Ok(more.map(|unix_ns| arrival(Some(unix_ns))))
     }
 
-    /// What comes next of what has come by the horizon; orders before packets.
+    /// The next input that arrived by the horizon; commands before packets.
     fn next_event(&self) -> Option<Event> {
         let order = self.given.front().map(|&(at, _)| (at, Event::Order));
         let first = |side: Side| {
@@ -239,7 +239,7 @@ impl Engine {
             self.attached.record(capture, unix_ns, side, Way::Inbound, &packet);
         }
         let direction = direction_from(side);
-        // What a packet takes beyond its bytes is small change.
+        // The overhead per packet is neglected.
         let held = self.link.counters(direction).held.bytes;
         if held + packet.len() as u64 > self.config.memory {
             self.sides[side.index()].out_of_memory += 1;
@@ -255,7 +255,7 @@ impl Engine {
         }
     }
 
-    /// Sends what is due. Returns whether anything was.
+    /// Sends the due packets. Returns whether there were any.
     fn hand_out(&mut self) -> bool {
         let mut any = false;
         while let Some(delivery) = self.link.poll_delivery(self.horizon) {
@@ -299,7 +299,7 @@ impl Engine {
         state.leaving_at.clear();
     }
 
-    /// Does what it was told at `at`.
+    /// Executes a command at `at`.
     fn obey(&mut self, at: Instant, order: Order) {
         match order {
             Order::Stop => {
@@ -318,16 +318,16 @@ impl Engine {
         }
         let mut link = self.config.link.clone();
         link.outages.extend(&self.ordered_outages);
-        // Handles give valid links only, and an outage makes none invalid.
+        // Handles accept valid links only, and an outage keeps a link valid.
         let changed = self.link.reconfigure(at, &link);
         debug_assert!(changed.is_ok(), "{changed:?}");
         self.lazy = shortest_way(&link) >= SHORT_WAY;
     }
 
-    /// Notices when somebody sets the world's clock, which is what the kernel's stamps are in.
+    /// Detects steps of the wall clock, which the kernel uses for timestamps.
     fn watch_the_world(&mut self) {
         let epoch = self.clock.epoch_unix_ns();
-        // Two readings differ by some nanoseconds; keep the first for the stamps' sake.
+        // Readings differ by some nanoseconds; the first is kept for consistent timestamps.
         if epoch.abs_diff(self.epoch_unix_ns) > 1_000_000 {
             self.epoch_unix_ns = epoch;
         }
@@ -407,7 +407,7 @@ impl Engine {
         }
     }
 
-    /// The accounts of the direction that begins at `side`.
+    /// The counters of the direction that starts at `side`.
     fn accounts(&mut self, side: Side, seconds: f64) -> Accounts {
         let direction = direction_from(side);
         let kernel_dropped = self.attached.kernel_drops(side);
@@ -447,7 +447,7 @@ fn side_behind(direction: Direction) -> Side {
     }
 }
 
-/// The least time that a packet can take through `link`, as far as that is simple to say.
+/// A lower bound of a packet's delay through `link`.
 fn shortest_way(link: &LinkConfig) -> Span {
     let of = |direction: Direction| {
         let config = link.direction(direction);

@@ -1,4 +1,4 @@
-//! An emulator on a terminal: orders from standard input, a report at the end.
+//! An emulator in the foreground: commands from standard input, a report at the end.
 
 use super::{Emulator, EmulatorConfig, EmulatorError, Summary};
 use std::fmt;
@@ -7,26 +7,26 @@ use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-/// What a run on a terminal is to do besides.
+/// Options of a foreground run.
 #[derive(Clone, Debug, Default)]
 pub struct Foreground {
-    /// Where to write the summary as JSON; `-` is standard output.
+    /// File for the summary as JSON; `-` is standard output.
     pub json: Option<PathBuf>,
-    /// Whether to take orders from standard input, line by line; see [`Handle::line`](super::Handle::line).
+    /// Whether to read commands from standard input; see [`Handle::line`](super::Handle::line).
     pub orders_from_stdin: bool,
 }
 
-/// Why there is no report.
+/// Why a run failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ForegroundError {
-    /// The emulator.
+    /// The emulator failed.
     Emulator(EmulatorError),
-    /// The file for the report.
+    /// The report could not be written.
     Json {
         /// Its path.
         path: PathBuf,
-        /// Why not.
+        /// The error.
         source: io::Error,
     },
 }
@@ -49,10 +49,11 @@ impl std::error::Error for ForegroundError {
     }
 }
 
-/// Runs an emulator until `stop` is true; says on standard error how it began and how it ended.
+/// Runs an emulator until `stop` is true; prints a line on standard error at the start and at the
+/// end.
 ///
 /// # Errors
-/// The emulator's, and the report's file.
+/// The emulator's, or that of the report's file.
 pub fn run_in_foreground(
     config: EmulatorConfig,
     foreground: &Foreground,
@@ -70,7 +71,7 @@ pub fn run_in_foreground(
     Ok(summary)
 }
 
-/// Writes the summary where it was wanted.
+/// Writes the summary if a file was given.
 pub(super) fn write_report(
     foreground: &Foreground,
     report: &serde_json::Value,
@@ -85,7 +86,8 @@ pub(super) fn write_report(
     written.map_err(|source| ForegroundError::Json { path: path.clone(), source })
 }
 
-/// Has `obey` take lines of standard input, in a thread that ends with it, or with the program.
+/// Passes lines of standard input to `obey`, in a thread that ends with the input or with the
+/// program.
 pub(super) fn take_orders<E: fmt::Display>(obey: impl Fn(&str) -> Result<(), E> + Send + 'static) {
     let read = move || {
         for line in io::stdin().lock().lines() {
@@ -95,7 +97,7 @@ pub(super) fn take_orders<E: fmt::Display>(obey: impl Fn(&str) -> Result<(), E> 
             }
         }
     };
-    // Without the thread there are no orders, and the emulator runs all the same.
+    // If the thread cannot be started the emulator runs without commands.
     if let Err(error) = std::thread::Builder::new().name("orders".into()).spawn(read) {
         eprintln!("no orders from standard input: {error}");
     }

@@ -1,34 +1,34 @@
-//! How late packets left.
+//! Lateness of departures.
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
 use units::Span;
 
-/// What is late beyond this is recorded as this.
+/// Values above this are recorded as this.
 const LONGEST: Span = Span::from_secs(3600);
 
-/// Departures after their time, from the emulator's own clock: from the time that the link gave
-/// a packet to the end of the call that handed it to the kernel.
+/// Difference between a packet's scheduled departure and the end of the system call that sent it,
+/// measured with the emulator's clock.
 #[derive(Clone, Debug)]
 pub(super) struct LatenessRecord {
-    /// Nanoseconds, to three digits.
+    /// In nanoseconds, with three significant digits.
     histogram: Histogram<u64>,
-    /// The largest since it was last asked for.
+    /// Maximum since the last query.
     recent: Span,
 }
 
-/// How late packets left, in seconds.
+/// Lateness of departures in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Lateness {
-    /// Packets that left.
+    /// Packets sent.
     pub packets: u64,
-    /// Half of them left later than this.
+    /// Median.
     pub p50_seconds: f64,
-    /// One in a hundred.
+    /// 99th percentile.
     pub p99_seconds: f64,
-    /// One in a thousand.
+    /// 99.9th percentile.
     pub p999_seconds: f64,
-    /// The latest of all.
+    /// Maximum.
     pub max_seconds: f64,
 }
 
@@ -44,7 +44,7 @@ impl LatenessRecord {
         self.histogram.saturating_record(late.as_nanos().max(1));
     }
 
-    /// The largest since the last call.
+    /// The maximum since the last call.
     pub(super) fn take_recent(&mut self) -> Span {
         std::mem::take(&mut self.recent)
     }

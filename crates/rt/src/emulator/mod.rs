@@ -7,18 +7,16 @@
 //!                                  └──────┘
 //! ```
 //!
-//! It is a wire between two Ethernet interfaces, for anything that Ethernet carries, or, where
-//! there are no privileges, a UDP relay. One thread does everything, in rounds: take in what has
-//! arrived, hand out what is due, wait.
+//! It connects two Ethernet interfaces like a wire, or without privileges runs as a UDP relay. One
+//! thread runs all steps in a loop: receive arrived packets, send due packets, wait.
 //!
-//! Departures are computed from *arrivals*, which the kernel stamps as packets come in, so it
-//! does not matter to a packet's schedule when the emulator gets to run. What does depend on it
-//! is how late a packet leaves after its time, and whether the kernel has to drop packets that
-//! nobody reads: both are measured, and an emulator that could not keep up says so
-//! ([`summary::End::kept_up`]).
+//! Departures are computed from *arrivals*, which the kernel timestamps, so the schedule of a
+//! packet does not depend on when the emulator runs. Packets can still leave late, and the kernel
+//! can drop packets that are not read in time: both are measured, and the report states whether the
+//! emulator kept up ([`summary::End::kept_up`]).
 //!
-//! The link is the very one of the simulator: the captures of both sides, the seed, the run and
-//! the epoch, all of which are reported, are enough to see the same again under virtual time.
+//! The link is the same code as in the simulator: the captures of both sides, seed, run and epoch,
+//! which are all reported, suffice to reproduce a run under virtual time.
 //!
 //! ```no_run
 //! use rt::emulator::{Emulator, EmulatorConfig};
@@ -69,9 +67,9 @@ use std::sync::atomic::AtomicBool;
 /// The two sides of an emulated link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
-    /// Where forward packets come in and return packets go out.
+    /// Input of the forward direction and output of the return direction.
     A,
-    /// The other.
+    /// The other side.
     B,
 }
 
@@ -86,32 +84,32 @@ impl Side {
     }
 }
 
-/// Why an emulator could not start, or could not go on.
+/// Why an emulator failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum EmulatorError {
-    /// An interface could not be had, or hands on what is not a packet.
+    /// An interface could not be opened, or delivers invalid packets.
     Packet(PacketError),
-    /// A UDP socket could not be had, or failed.
+    /// A UDP socket could not be opened, or failed.
     Socket(io::Error),
-    /// The link's configuration is not a valid one.
+    /// The link's configuration is invalid.
     Link(satlink::ConfigError),
     /// A capture could not be written.
     Capture {
         /// Its file.
         path: PathBuf,
-        /// Why not.
+        /// The error.
         source: io::Error,
     },
     /// Waiting failed.
     Wait(io::Error),
-    /// The star's terminals, or its return link, make no sense.
+    /// The star's terminals or its return link are invalid.
     Star(satlink::mac::star::StarError),
-    /// The socket for connection counts could not be had.
+    /// The socket for connection counts could not be opened.
     Counts {
-        /// Where it should be.
+        /// Its path.
         path: PathBuf,
-        /// Why not.
+        /// The error.
         source: io::Error,
     },
 }
@@ -144,7 +142,7 @@ impl std::error::Error for EmulatorError {
     }
 }
 
-/// An emulator whose sides are open: packets are being stamped, and wait for it to run.
+/// An emulator with open sides: packets are timestamped and queued until it runs.
 pub struct Emulator {
     engine: Engine,
     handle: Handle,
@@ -155,7 +153,7 @@ impl Emulator {
     /// Opens both sides, in the calling thread's network namespace, and starts the link's time.
     ///
     /// # Errors
-    /// Whatever is wrong with the sides, the link or the captures.
+    /// An error of the sides, the link or the captures.
     pub fn open(config: EmulatorConfig) -> Result<Self, EmulatorError> {
         let attached = match &config.ports {
             Ports::Interfaces { a, b } => {
@@ -171,11 +169,11 @@ impl Emulator {
         Self::with(config, attached)
     }
 
-    /// Makes an emulator between two interfaces that are open already, maybe in different
-    /// network namespaces; the configuration's ports are not looked at.
+    /// Creates an emulator between two open interfaces, which may be in different network
+    /// namespaces; the configuration's ports are ignored.
     ///
     /// # Errors
-    /// Whatever is wrong with the link or the captures.
+    /// An error of the link or the captures.
     pub fn between(
         config: EmulatorConfig,
         a: PacketSocket,
@@ -201,22 +199,22 @@ impl Emulator {
         Ok(Self { engine, handle, relay_address })
     }
 
-    /// What steers the emulator while it runs.
+    /// A handle that controls the emulator while it runs.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
-    /// Where the UDP relay listens; `None` between interfaces.
+    /// The address of the UDP relay; `None` between interfaces.
     pub fn relay_address(&self) -> Option<SocketAddr> {
         self.relay_address
     }
 
-    /// Runs until `stop` is true (looked at ten times a second), the handle says so, or the
-    /// configured duration is over. To be called at once, and in a thread of its own: the thread
-    /// gets real-time priority for as long as this takes, if the machine grants it.
+    /// Runs until `stop` is true (checked ten times per second), the handle stops it, or the
+    /// configured duration is over. Call it without delay in a thread of its own: the thread gets
+    /// real-time priority for the duration, if available.
     ///
     /// # Errors
-    /// Whatever makes going on pointless; see [`EmulatorError`].
+    /// An error that ends the run; see [`EmulatorError`].
     pub fn run(self, stop: &AtomicBool) -> Result<Summary, EmulatorError> {
         self.engine.run(stop)
     }

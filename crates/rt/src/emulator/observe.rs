@@ -1,5 +1,5 @@
-//! What a running emulator notes about itself: once a second, packet by packet when asked, and
-//! in time for others to look.
+//! Measurements of a running emulator: per second, per packet if requested, and shared with other
+//! threads.
 
 use super::carried::Carried;
 use super::lateness::LatenessRecord;
@@ -12,13 +12,13 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use units::{Instant, Span};
 
-/// How old the counters that other threads see may be.
+/// Maximum age of the counters shared with other threads.
 const PUBLISH: Span = Span::from_millis(20);
 
 /// The counters of both directions, for other threads.
 pub(super) type Published = Arc<Mutex<[Counters; 2]>>;
 
-/// Takes the notes.
+/// Collects the measurements.
 pub(super) struct Observer {
     clock: Clock,
     lateness: LatenessRecord,
@@ -36,7 +36,7 @@ pub(super) struct Observer {
     log_omitted: u64,
 }
 
-/// All notes, at the end.
+/// All measurements, at the end.
 pub(super) struct Observed {
     pub(super) intervals: Vec<Interval>,
     pub(super) lateness: Lateness,
@@ -70,7 +70,7 @@ impl Observer {
         }
     }
 
-    /// Notes what happened to a packet of `bytes` at `at`.
+    /// Records an event of a packet of `bytes` at `at`.
     pub(super) fn log(&mut self, at: Instant, direction: Direction, bytes: usize, event: LogEvent) {
         if self.log_room == 0 {
             return;
@@ -83,8 +83,7 @@ impl Observer {
         self.log.push(LogEntry { at, direction, bytes, event });
     }
 
-    /// Notes that a packet came through at `at`, and how long it had waited for the line to
-    /// take it and been on the line.
+    /// Records a delivery at `at`, with the packet's time in the queue and in transmission.
     pub(super) fn delivered(
         &mut self,
         at: Instant,
@@ -96,12 +95,12 @@ impl Observer {
         self.log(at, direction, bytes, LogEvent::Delivered { waited });
     }
 
-    /// Notes how long after its time a packet left.
+    /// Records the lateness of a departure.
     pub(super) fn left(&mut self, late: Span) {
         self.lateness.note(late);
     }
 
-    /// Does what is due at `now`. Returns true when an interval is over.
+    /// Completes the interval if it has ended by `now`; returns whether it has.
     pub(super) fn tick(&mut self, now: Instant, link: &Link<Carried>) -> bool {
         if now >= self.next_publish {
             self.publish(link);
@@ -134,7 +133,7 @@ impl Observer {
     }
 
     fn publish(&self, link: &Link<Carried>) {
-        // Whoever looks at this moment sees what was before; nobody is waited for.
+        // A reader that holds the lock sees the previous values; the emulator does not wait.
         if let Ok(mut published) = self.published.try_lock() {
             *published = Direction::BOTH.map(|direction| link.counters(direction).clone());
         }
@@ -166,22 +165,22 @@ impl Observer {
     }
 }
 
-/// A thread that prints, so that a slow terminal holds up nothing else.
+/// A thread that prints, so that a slow terminal does not delay the emulator.
 pub(super) struct Printer {
     lines: SyncSender<String>,
     thread: JoinHandle<()>,
 }
 
 impl Printer {
-    /// Prints a line, or not: a terminal that does not keep up misses it.
+    /// Prints a line, or drops it if the terminal does not keep up.
     pub(super) fn print(&self, line: String) {
         let _ = self.lines.try_send(line);
     }
 
-    /// Prints what is left.
+    /// Prints the remaining lines.
     pub(super) fn end(self) {
         drop(self.lines);
-        // A printer that panicked has nothing more to say.
+        // A panicked printer has nothing left to print.
         let _ = self.thread.join();
     }
 }

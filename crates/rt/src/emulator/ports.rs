@@ -1,4 +1,4 @@
-//! The two sides of the emulated link, whatever they are made of.
+//! The two sides of the emulated link.
 
 use super::carried::{Carried, Envelope};
 use super::udp::UdpRelay;
@@ -8,25 +8,25 @@ use crate::pcap::{Capture, LinkType, Way};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 
-/// Packets that one side takes in at a turn.
+/// Packets read from one side per iteration.
 const TURN: usize = 256;
-/// How often a packet is tried that the interface has no room for, a moment apart.
+/// Attempts to send a packet to an interface with a full queue.
 const TRIES: u32 = 4;
 
-/// The emulator's hands.
+/// The ports of the emulator.
 pub(super) enum Attached {
     /// Two Ethernet interfaces.
     Interfaces {
-        /// Where forward frames come in.
+        /// Input of the forward direction.
         a: Box<PacketSocket>,
-        /// Where they go out.
+        /// Output of the forward direction.
         b: Box<PacketSocket>,
     },
     /// A UDP relay: side A is the target, side B the clients.
     Relay(Box<UdpRelay>),
 }
 
-/// What could not be handed on.
+/// Packets that could not be sent.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SendFailures {
     pub(super) packets: u64,
@@ -34,8 +34,8 @@ pub(super) struct SendFailures {
 }
 
 impl Attached {
-    /// Takes in what waits at `side`: arrival in nanoseconds since 1970, and the packet. When
-    /// more may be waiting, returns the stamp before which nothing is.
+    /// Reads the packets queued at `side`: arrival in nanoseconds since 1970, and the packet. If
+    /// more may be queued, returns the time before which none arrived.
     pub(super) fn receive(
         &mut self,
         side: Side,
@@ -53,7 +53,7 @@ impl Attached {
         }
     }
 
-    /// Hands `packets` on, in order.
+    /// Sends `packets` in order.
     pub(super) fn send(&mut self, side: Side, packets: &[Carried], failures: &mut SendFailures) {
         match self {
             Self::Interfaces { a, b } => {
@@ -73,7 +73,7 @@ impl Attached {
         }
     }
 
-    /// Every descriptor that becomes readable when something arrives.
+    /// The descriptors that become readable when a packet arrives.
     pub(super) fn descriptors(&self, out: &mut Vec<RawFd>) {
         match self {
             Self::Interfaces { a, b } => {
@@ -83,7 +83,7 @@ impl Attached {
         }
     }
 
-    /// Packets that arrived at `side` and that the kernel dropped before they could be read.
+    /// Packets dropped by the kernel at `side` before they could be read.
     pub(super) fn kernel_drops(&mut self, side: Side) -> u64 {
         match (self, side) {
             (Self::Interfaces { a, .. }, Side::A) => a.kernel_counts().dropped,
@@ -92,7 +92,7 @@ impl Attached {
         }
     }
 
-    /// What people call `side`.
+    /// The name of `side` for messages.
     pub(super) fn name(&self, side: Side) -> String {
         match (self, side) {
             (Self::Interfaces { a, .. }, Side::A) => a.interface().to_owned(),
@@ -101,7 +101,7 @@ impl Attached {
         }
     }
 
-    /// Wishes that the kernel did not grant, for people.
+    /// Requests that the kernel did not grant, for messages.
     pub(super) fn notes(&self) -> Vec<String> {
         match self {
             Self::Interfaces { a, b } => {
@@ -127,7 +127,7 @@ impl Attached {
         }
     }
 
-    /// What captures of this kind of port hold.
+    /// Link type of captures of this kind of port.
     pub(super) fn link_type(&self) -> LinkType {
         match self {
             Self::Interfaces { .. } => LinkType::Ethernet,
@@ -135,7 +135,7 @@ impl Attached {
         }
     }
 
-    /// Records `packet`, which came or went at `side`.
+    /// Captures `packet`, received or sent at `side`.
     pub(super) fn record(
         &self,
         capture: &mut Capture,
@@ -189,7 +189,7 @@ pub(super) fn send_frames(socket: &PacketSocket, packets: &[Carried], failures: 
     }
 }
 
-/// Does `send` again, a moment later, when the kernel has no room.
+/// Retries `send` after a short delay when the kernel has no room.
 fn retry<T>(mut send: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     let mut tries = 1;
     loop {
@@ -202,7 +202,7 @@ fn retry<T>(mut send: impl FnMut() -> io::Result<T>) -> io::Result<T> {
             return Err(error);
         }
         tries += 1;
-        // Whoever empties the queue needs the processor that this thread holds.
+        // The thread that empties the queue needs this processor.
         let clock = crate::Clock::new();
         clock.sleep_until(clock.now() + units::Span::from_micros(100));
     }

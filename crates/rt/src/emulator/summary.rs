@@ -1,4 +1,4 @@
-//! What an emulator reports: once a second while it runs, and all at the end.
+//! The reports of an emulator: per second while it runs, and in total at the end.
 //!
 //! The JSON has iperf3's shape and keys where iperf3 has them: `start`, `intervals`, `end`,
 //! `bits_per_second`.
@@ -11,112 +11,112 @@ use std::collections::BTreeMap;
 use std::fmt;
 use units::{Instant, Span};
 
-/// Intervals that are kept; when there are more, neighbours are put together.
+/// Maximum number of intervals; beyond it neighbours are merged.
 pub(super) const MOST_INTERVALS: usize = 3600;
 
-/// What an emulator did, from its start to its end.
+/// The report of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
-    /// What it was when it began.
+    /// Parameters at the start.
     pub start: Start,
-    /// What happened in each interval.
+    /// Results per interval.
     pub intervals: Vec<Interval>,
-    /// The whole.
+    /// Totals.
     pub end: End,
-    /// What happened to each packet, if that was asked for.
+    /// Events of each packet, if a log was requested.
     #[serde(skip)]
     pub log: Vec<LogEntry>,
-    /// What had no room in the log.
+    /// Events dropped from the log for lack of room.
     #[serde(skip)]
     pub log_omitted: u64,
 }
 
-/// One line of the log.
+/// An event in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogEntry {
-    /// When, as [`Clock::new`](crate::Clock::new) counts.
+    /// Time of [`Clock::new`](crate::Clock::new).
     pub at: Instant,
-    /// On which way the packet was.
+    /// Direction of the packet.
     pub direction: Direction,
-    /// Its bytes on the network layer.
+    /// Its octets at the network layer.
     pub bytes: usize,
-    /// What happened to it.
+    /// The event.
     pub event: LogEvent,
 }
 
-/// What happened to a packet. Losses on air are in the counters only.
+/// An event of a packet. Losses on air are only counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogEvent {
     /// It arrived, and was offered to the link.
     Offered,
-    /// The link refused it, at the same moment.
+    /// The link dropped it at the same time.
     Dropped(DropCause),
-    /// It came through, at the time that the link gave it.
+    /// It was delivered, at the time given by the link.
     Delivered {
-        /// How long it had been in the queue and on the line.
+        /// Its time in the queue and in transmission.
         waited: Span,
     },
 }
 
-/// What an emulator was when it began.
+/// Parameters of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Start {
-    /// Nanoseconds since 1970 at the link's epoch: with the seed, the run and a capture this is
-    /// what it takes to see the same again under virtual time.
+    /// Nanoseconds since 1970 at the link's epoch: with the seed, the run and a capture this
+    /// suffices to reproduce a run under virtual time.
     pub epoch_unix_ns: u64,
-    /// Seed of the link's randomness.
+    /// Seed of the link's random numbers.
     pub seed: u64,
     /// Replication.
     pub run: u64,
-    /// The side where forward packets come in.
+    /// Input side of the forward direction.
     pub a: String,
-    /// The side where they go out.
+    /// Output side of the forward direction.
     pub b: String,
-    /// The link, in the words that it was given in, or as this program holds it.
+    /// Description of the link, as given or generated.
     pub link: String,
-    /// What of real-time scheduling was granted.
+    /// Real-time scheduling that was granted.
     pub scheduling: Scheduling,
-    /// What else was not as it should be.
+    /// Warnings.
     pub notes: Vec<String>,
 }
 
-/// One interval.
+/// An interval.
 #[derive(Clone, Debug, Serialize)]
 pub struct Interval {
-    /// Seconds from the link's epoch to the interval's begin.
+    /// Seconds from the link's epoch to the start of the interval.
     pub start: f64,
-    /// To its end.
+    /// Seconds from the link's epoch to its end.
     pub end: f64,
-    /// What happened on the way from A to B.
+    /// The direction from A to B.
     pub forward: Flow,
-    /// What happened on the way from B to A.
+    /// The direction from B to A.
     pub r#return: Flow,
-    /// How late the latest packet left.
+    /// Maximum lateness of a departure.
     pub max_lateness_seconds: f64,
 }
 
-/// One direction in one interval.
+/// One direction in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Flow {
-    /// Delivered, network-layer bits.
+    /// Delivered bits at the network layer.
     pub bits_per_second: f64,
-    /// Offered, network-layer bits.
+    /// Offered bits at the network layer.
     pub offered_bits_per_second: f64,
     /// Packets offered.
     pub offered_packets: u64,
     /// Packets delivered.
     pub delivered_packets: u64,
-    /// Packets that the link dropped.
+    /// Packets dropped by the link.
     pub dropped_packets: u64,
-    /// Bytes in the queue and on the line at the end, as on air.
+    /// Octets queued and in transmission at the end, with framing.
     pub queue_bytes: u64,
-    /// How long the packets that were delivered had been in the queue and on the line, in the mean.
+    /// Mean time of the delivered packets in the queue and in transmission.
     pub mean_wait_seconds: f64,
-    /// The longest of these times.
+    /// Maximum of these times.
     pub max_wait_seconds: f64,
 }
 
-/// How long packets waited for the line and were on it.
+/// Time of packets in the queue and in transmission.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Waits {
     packets: u64,
@@ -137,65 +137,65 @@ impl Waits {
     }
 }
 
-/// The whole of a run.
+/// Totals of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct End {
-    /// How long it was.
+    /// Duration.
     pub seconds: f64,
     /// From A to B.
     pub forward: Accounts,
     /// From B to A.
     pub r#return: Accounts,
-    /// How late packets left.
+    /// Lateness of departures.
     pub lateness: Lateness,
-    /// Processor time that the emulator's thread took.
+    /// Processor time of the emulator's thread.
     pub cpu_seconds: f64,
-    /// Packets whose stamps came too late to be honoured to the nanosecond.
+    /// Packets whose timestamps were read too late to be applied exactly.
     pub late_stamps: u64,
     /// Packets missing in the captures because the disk was too slow.
     pub capture_omitted: u64,
-    /// Whether the emulator did what the link's configuration says, and nothing else.
+    /// Whether the emulator did exactly what the link's configuration describes.
     pub kept_up: bool,
-    /// If not, why not, in plain words.
+    /// If not, the reasons.
     pub reasons: Vec<String>,
 }
 
-/// The accounts of one direction: `received = offered + out_of_memory`, and
-/// `offered + duplicated = delivered + dropped + held`, and `delivered = sent + send_failed`.
+/// Counters of one direction: `received = offered + out_of_memory`, and `offered + duplicated =
+/// delivered + dropped + held`, and `delivered = sent + send_failed`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Accounts {
-    /// Delivered, network-layer bits, over the whole time.
+    /// Mean delivered rate at the network layer in bit/s.
     pub bits_per_second: f64,
-    /// Packets that the kernel dropped before they could be read.
+    /// Packets dropped by the kernel before they could be read.
     pub kernel_dropped: u64,
     /// Packets read.
     pub received: u64,
-    /// Packets not offered because the emulator's memory was full.
+    /// Packets not offered because the emulator's memory limit was reached.
     pub out_of_memory: u64,
-    /// Packets handed to the link.
+    /// Packets offered to the link.
     #[serde(serialize_with = "tally")]
     pub offered: Tally,
-    /// Copies that the link made.
+    /// Copies made by the link.
     #[serde(serialize_with = "tally")]
     pub duplicated: Tally,
-    /// Packets that came through.
+    /// Packets delivered.
     #[serde(serialize_with = "tally")]
     pub delivered: Tally,
-    /// Packets that the link dropped, by cause.
+    /// Packets dropped by the link, by cause.
     pub dropped: BTreeMap<String, u64>,
-    /// Packets still under way at the end.
+    /// Packets in the link at the end.
     #[serde(serialize_with = "tally")]
     pub held: Tally,
-    /// Packets that were marked with congestion experienced.
+    /// Packets marked with congestion experienced.
     pub marked: u64,
-    /// The fullest that the queue has been.
+    /// Maximum occupancy of the queue.
     #[serde(serialize_with = "tally")]
     pub fullest_queue: Tally,
-    /// Packets handed to the kernel.
+    /// Packets sent.
     pub sent: u64,
-    /// Packets that the kernel did not take.
+    /// Packets that the kernel rejected.
     pub send_failed: u64,
-    /// Why it did not take the last of these.
+    /// The last error of these.
     pub last_send_error: Option<String>,
 }
 
@@ -211,7 +211,7 @@ impl Summary {
 }
 
 impl End {
-    /// In what the emulator fell short of its task, in plain words.
+    /// The reasons for which the emulator fell short of its configuration.
     pub(super) fn shortcomings(&self, lateness_limit: Span) -> Vec<String> {
         let mut reasons = Vec::new();
         for (name, accounts) in [("forward", &self.forward), ("return", &self.r#return)] {
@@ -237,13 +237,13 @@ impl End {
 }
 
 impl Accounts {
-    /// Packets that the link dropped, for any cause.
+    /// Packets dropped by the link for any cause.
     pub fn dropped_in_all(&self) -> u64 {
         self.dropped.values().sum()
     }
 }
 
-/// Drops by cause, without the causes that had none.
+/// Drops by cause, without causes that did not occur.
 pub(super) fn drops(counters: &Counters) -> BTreeMap<String, u64> {
     DropCause::ALL
         .into_iter()
@@ -252,7 +252,7 @@ pub(super) fn drops(counters: &Counters) -> BTreeMap<String, u64> {
         .collect()
 }
 
-/// The flow between two readings of a direction's counters.
+/// The difference of two readings of a direction's counters.
 pub(super) fn flow(
     before: &Counters,
     after: &Counters,
@@ -276,7 +276,7 @@ pub(super) fn flow(
     }
 }
 
-/// Adds an interval; a long run's get longer instead of more.
+/// Adds an interval; intervals are merged at the limit.
 pub(super) fn push_interval(intervals: &mut Vec<Interval>, interval: Interval) {
     if intervals.len() >= MOST_INTERVALS {
         let pairs = intervals.chunks(2).map(|pair| match pair {
@@ -326,7 +326,7 @@ impl fmt::Display for Interval {
 }
 
 impl fmt::Display for Flow {
-    /// Delivered of offered, what waits, and what was dropped.
+    /// Delivered and offered rates, the queue, and the drops.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -408,7 +408,7 @@ mod tests {
         assert!(intervals.len() <= MOST_INTERVALS + 1);
         let packets: u64 = intervals.iter().map(|one| one.forward.delivered_packets).sum();
         assert_eq!(packets, (0..count as u64).sum::<u64>());
-        // Without gaps, and with the mean of what they are made of.
+        // Without gaps, and with the mean of the merged intervals.
         assert!(intervals.windows(2).all(|pair| pair[0].end == pair[1].start));
         let first = &intervals[0];
         let mean = (0..first.end as u64).sum::<u64>() as f64 / first.end;
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn the_json_has_the_fields_words() {
+    fn json_uses_the_keys_of_iperf3() {
         let value = serde_json::to_value(interval(3, 7)).unwrap();
         assert_eq!(value["forward"]["bits_per_second"], 7.0);
         assert_eq!(value["return"]["queue_bytes"], 0);

@@ -1,5 +1,5 @@
 //! Real sockets and interfaces, in namespaces of their own where privileges are needed. No test
-//! asserts a speed: what must hold is what became of each packet, and that none left early.
+//! depends on speed: they check the result of each packet, and that none is sent early.
 
 use super::summary::{Accounts, End};
 use super::*;
@@ -44,7 +44,7 @@ impl Running {
     }
 }
 
-/// A relay of `link` to a target of our own, and a client.
+/// A relay of `link` to a target in the test, and a client.
 fn relay(
     config: impl FnOnce(&mut EmulatorConfig),
     link: LinkConfig,
@@ -96,8 +96,8 @@ fn read_capture(path: &Path) -> Vec<Recorded> {
 }
 
 #[test]
-fn real_time_does_what_virtual_time_does() {
-    // A queue that overflows, losses, jitter: everything in which the two could differ.
+fn real_time_run_equals_virtual_time_run() {
+    // A full queue, losses, jitter: everything in which the two could differ.
     let config = link("return rate 4mbit limit 20p delay 15ms 3ms loss 10% duplicate 2%");
     let paths = [scratch("replay-a.pcapng"), scratch("replay-b.pcapng")];
     let (running, client, target) = relay(
@@ -146,7 +146,7 @@ fn real_time_does_what_virtual_time_does() {
     for packet in arrived.iter().filter(|packet| packet.inbound) {
         let at = Instant::from_nanos(packet.unix_ns - summary.start.epoch_unix_ns);
         deliver(&mut again, at);
-        // Captures hold the payload; the link also saw 28 bytes of headers.
+        // Captures contain the payload; the link also counted 28 octets of headers.
         let mut whole = packet.payload.clone();
         whole.extend([0; 28]);
         match again.offer(at, Direction::Return, whole) {
@@ -155,7 +155,7 @@ fn real_time_does_what_virtual_time_does() {
     }
     deliver(&mut again, Instant::FAR_FUTURE);
 
-    // The same packets, in the same order, none before its time; and the target has them.
+    // The same packets in the same order, none before its time; and the target has received them.
     let left: Vec<_> = left.into_iter().filter(|packet| !packet.inbound).collect();
     assert_eq!(left.len(), expected.len());
     for (packet, (at, frame)) in left.iter().zip(&expected) {
@@ -186,16 +186,16 @@ fn a_relay_serves_several_clients_both_ways() {
     let summary = running.stop().unwrap();
     let end = &summary.end;
     assert_eq!(handle.counters(Direction::Forward).delivered, end.forward.delivered);
-    // Each packet was logged as it came and as it went, as far as the log had room.
+    // The log has each packet's arrival and departure, up to its limit.
     assert_eq!((summary.log.len(), summary.log_omitted), (11, 1));
     let [offered, delivered] = [&summary.log[2], &summary.log[3]];
     assert_eq!((offered.direction, offered.bytes), (Direction::Forward, 31));
-    // 31 bytes at 1 Mbit/s, and the way.
+    // 31 octets at 1 Mbit/s, and propagation.
     let waited = Span::from_micros(248);
     assert_eq!(delivered.event, LogEvent::Delivered { waited });
     assert_eq!(delivered.at, offered.at + waited + Span::from_millis(2));
     assert_eq!((end.forward.sent, end.r#return.sent), (3, 3));
-    // 3 bytes each, and the headers of IPv4 and UDP.
+    // 3 octets each, and the headers of IPv4 and UDP.
     assert_eq!(end.forward.offered.bytes, 3 * 31);
     assert!(balances(&end.forward) && balances(&end.r#return));
 }
@@ -214,7 +214,7 @@ fn traffic_classes(socket: &UdpSocket, count: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_relay_speaks_ipv6_and_hands_marks_on() {
+fn relay_supports_ipv6_and_forwards_ecn_marks() {
     let Ok(target) = UdpSocket::bind("[::1]:0") else {
         eprintln!("skipped: this machine has no IPv6");
         return;
@@ -225,7 +225,7 @@ fn a_relay_speaks_ipv6_and_hands_marks_on() {
         listen: "[::1]:0".parse().unwrap(),
         target: target.local_addr().unwrap(),
     };
-    // RED whose mean stays between its thresholds: 40 packets of 100 bytes, weight 0.002.
+    // RED whose mean stays between its thresholds: 40 packets of 100 octets, weight 0.002.
     let marking = link("return rate 100kbit queue red 1b 400b 100% ecn limit 100000b delay 1ms");
     let mut config = EmulatorConfig::new(marking, ports);
     config.pcap_a = Some(path.clone());
@@ -241,7 +241,7 @@ fn a_relay_speaks_ipv6_and_hands_marks_on() {
     let accounts = running.stop().unwrap().end.r#return;
     assert_eq!(accounts.offered.bytes, 40 * 100);
     assert!(accounts.marked > 0, "{accounts:?}");
-    // What was marked in the link left marked, and the capture says so too.
+    // Packets marked in the link leave with the mark, also in the capture.
     let marks = reached.iter().filter(|&&class| class == 3).count() as u64;
     assert_eq!((marks, reached.len()), (accounts.marked, 40));
     assert!(reached.iter().all(|class| [2, 3].contains(class)));
@@ -258,8 +258,8 @@ fn a_relay_speaks_ipv6_and_hands_marks_on() {
 }
 
 #[test]
-fn a_target_that_comes_late_is_reached() {
-    // An address of its own, so that no other test is given the port meanwhile.
+fn target_that_starts_late_is_reached() {
+    // An address of its own, so that no other test uses the port meanwhile.
     let place = UdpSocket::bind("127.0.0.77:0").unwrap().local_addr().unwrap();
     let ports = Ports::UdpRelay { listen: "127.0.0.1:0".parse().unwrap(), target: place };
     let emulator = Emulator::open(EmulatorConfig::new(link("delay 1ms"), ports)).unwrap();
@@ -282,7 +282,7 @@ fn a_target_that_comes_late_is_reached() {
 }
 
 #[test]
-fn orders_change_the_link_while_it_runs() {
+fn commands_change_the_running_link() {
     let (running, client, target) = relay(|_| {}, link("delay 1ms"));
     let mut buffer = [0; 64];
     let mut crosses = |word: &[u8], wait: Duration| {
@@ -313,7 +313,7 @@ fn orders_change_the_link_while_it_runs() {
 }
 
 #[test]
-fn a_full_memory_is_told_of() {
+fn memory_limit_is_reported() {
     let (running, client, target) =
         relay(|settings| settings.memory = 1000, link("return delay 300ms"));
     for _ in 0..5 {
@@ -329,7 +329,7 @@ fn a_full_memory_is_told_of() {
 }
 
 #[test]
-fn datagrams_that_the_kernel_drops_are_told_of() {
+fn datagrams_dropped_by_the_kernel_are_reported() {
     let ports = Ports::UdpRelay {
         listen: "127.0.0.1:0".parse().unwrap(),
         target: "127.0.0.1:9".parse().unwrap(),
@@ -352,7 +352,7 @@ fn datagrams_that_the_kernel_drops_are_told_of() {
 }
 
 #[test]
-fn the_report_says_in_what_it_fell_short() {
+fn report_lists_shortfalls() {
     let (running, _client, _target) = relay(|_| {}, link("delay 1ms"));
     let summary = running.stop().unwrap();
     let limit = Span::from_millis(1);
@@ -375,8 +375,8 @@ fn the_report_says_in_what_it_fell_short() {
     assert!(json["end"]["return"]["bits_per_second"].is_number());
 }
 
-/// Runs `test` in a fresh network namespace with two veth pairs, `a`–`inner-a` and
-/// `b`–`inner-b`; the namespace ends with the thread. Says so when the machine allows none.
+/// Runs `test` in a new network namespace with two veth pairs, `a`–`inner-a` and `b`–`inner-b`; the
+/// namespace ends with the thread. Prints a message if that is not permitted.
 fn between_interfaces(test: impl FnOnce(Netlink) + Send + 'static) {
     let thread = std::thread::spawn(|| {
         // SAFETY: unshare takes no pointers; it changes this thread's namespace only.
@@ -423,7 +423,7 @@ fn wait_for(socket: &mut PacketSocket, count: usize) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn interfaces_pass_whatever_ethernet_carries() {
+fn interfaces_forward_all_ethernet_frames() {
     between_interfaces(|_| {
         let mut a = PacketSocket::open("a", &Options::default()).unwrap();
         let mut b = PacketSocket::open("b", &Options::default()).unwrap();
@@ -441,7 +441,7 @@ fn interfaces_pass_whatever_ethernet_carries() {
         assert_eq!(wait_for(&mut b, sent.len()), sent);
         b.send(sent.iter().map(Vec::as_slice)).unwrap();
         assert_eq!(wait_for(&mut a, sent.len()), sent);
-        // Nothing comes back to where it came from.
+        // No frame is sent back to its source.
         assert_eq!(b.receive(64, |_, _| ()).unwrap(), 0);
         let end = running.stop().unwrap().end;
         assert_eq!((end.forward.sent, end.r#return.sent), (5, 5));
@@ -451,7 +451,7 @@ fn interfaces_pass_whatever_ethernet_carries() {
 }
 
 #[test]
-fn a_side_that_is_down_is_told_of() {
+fn interface_that_is_down_is_reported() {
     between_interfaces(|mut net| {
         let a = PacketSocket::open("a", &Options::default()).unwrap();
         let running = Running::start(emulate("delay 1ms"));
@@ -466,15 +466,14 @@ fn a_side_that_is_down_is_told_of() {
 }
 
 #[test]
-fn what_the_kernel_drops_is_told_of() {
+fn frames_dropped_by_the_kernel_are_reported() {
     between_interfaces(|_| {
         let a = PacketSocket::open("a", &Options::default()).unwrap();
         let ports = Ports::Interfaces { a: "inner-a".into(), b: "inner-b".into() };
         let mut config = EmulatorConfig::new(link("delay 1ms"), ports);
         config.socket_buffer = 100_000;
         let emulator = Emulator::open(config).unwrap();
-        // Nobody reads yet, and 500 frames of 1514 bytes have no room in 100 kB, however the
-        // kernel counts.
+        // The emulator does not read yet, and 500 frames of 1,514 octets exceed 100 kB.
         let frame = frame(0x0800, &[0; 1500]);
         for _ in 0..500 {
             a.send([frame.as_slice()].into_iter()).unwrap();
@@ -490,7 +489,7 @@ fn what_the_kernel_drops_is_told_of() {
 }
 
 #[test]
-fn super_packets_end_the_run_with_a_reason() {
+fn aggregated_packets_end_the_run_with_an_error() {
     between_interfaces(|mut net| {
         let running = Running::start(emulate("delay 1ms"));
         net.set_mtu("a", 9000).unwrap();

@@ -22,9 +22,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, RawFd};
 use units::{Instant, Span};
 
-/// Clients that the relay serves at once.
+/// Maximum simultaneous clients.
 const MOST_CLIENTS: usize = 256;
-/// A client that has been silent for so long may lose its place to a new one.
+/// Idle time after which a client's slot may be reused.
 const SILENT: Span = Span::from_secs(30);
 /// The largest datagram.
 const ROOM: usize = 65_536;
@@ -38,9 +38,9 @@ pub(super) struct UdpRelay {
     batch: ReceiveBatch,
     clock: Clock,
     buffer: usize,
-    /// Dropped by the kernel at the sockets of clients that are gone.
+    /// Dropped by the kernel at sockets of former clients.
     dropped_before: u64,
-    /// Dropped because every place was taken.
+    /// Dropped because all slots were in use.
     refused: u64,
     notes: Vec<String>,
 }
@@ -55,7 +55,7 @@ struct Client {
 }
 
 impl UdpRelay {
-    /// Listens on `listen` for what shall reach `target`.
+    /// Listens on `listen` and relays to `target`.
     pub(super) fn open(listen: SocketAddr, target: SocketAddr, buffer: usize) -> io::Result<Self> {
         let mut notes = Vec::new();
         let socket = udp_socket(listen, buffer, Some(&mut notes))?;
@@ -76,7 +76,7 @@ impl UdpRelay {
         })
     }
 
-    /// Where clients send to.
+    /// The address that clients send to.
     pub(super) fn local(&self) -> SocketAddr {
         self.local
     }
@@ -159,8 +159,8 @@ impl UdpRelay {
             let mut last = None;
             let mut drained = false;
             for _ in 0..limit.div_ceil(self.batch.capacity()) {
-                // A target that refuses is a target that does not answer: ICMP's errors are
-                // reported here, and mean that a datagram of ours was lost behind us.
+                // A target that refuses is treated as not responding: ICMP errors reported here
+                // mean that an earlier datagram was lost behind the relay.
                 let capacity = self.batch.capacity();
                 let count = self.batch.receive(client.socket.as_raw_fd(), capacity).unwrap_or(0);
                 for index in 0..count {
@@ -186,7 +186,7 @@ impl UdpRelay {
         Ok(before)
     }
 
-    /// Hands on one datagram.
+    /// Sends one datagram.
     pub(super) fn send(&mut self, side: Side, packet: &Carried) -> io::Result<()> {
         let Envelope::Datagram { client: id, traffic_class } = packet.envelope else {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -206,16 +206,16 @@ impl UdpRelay {
             Side::B => self.listen.send_to(&packet.bytes, &SockAddr::from(client.address)),
         };
         let refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
-        // A refusal is the answer to an earlier datagram; this one has not been sent.
+        // The error refers to an earlier datagram; this one has not been sent.
         match send().or_else(|error| if refused(&error) { send() } else { Err(error) }) {
             Ok(_) => Ok(()),
-            // Nobody listens there, at present: that is the far end's affair.
+            // No process listens there at present, which is not the relay's error.
             Err(error) if refused(&error) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// The headers that a datagram has at `side`.
+    /// Octets of the headers of a datagram at `side`.
     pub(super) fn headers(
         &self,
         side: Side,
@@ -314,12 +314,12 @@ fn set_class(
     Ok(())
 }
 
-/// Bytes of IP and UDP header.
+/// Octets of IP and UDP headers.
 fn overhead(family_of: SocketAddr) -> usize {
     if family_of.is_ipv4() { 28 } else { 48 }
 }
 
-/// The headers of a datagram, for captures; no UDP checksum in IPv4, which is allowed.
+/// The headers of a datagram for captures; without UDP checksum in IPv4, which is allowed.
 fn ip_udp_headers(from: SocketAddr, to: SocketAddr, class: u8, payload: &[u8]) -> Vec<u8> {
     let udp_len = (payload.len() + 8).min(0xffff) as u16;
     let mut headers = Vec::with_capacity(48);

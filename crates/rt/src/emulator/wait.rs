@@ -1,10 +1,10 @@
-//! Waiting for packets, orders and the time, whichever comes first.
+//! Waiting for packets, commands or a time, whichever is first.
 
 use std::io;
 use std::os::fd::RawFd;
 use units::Span;
 
-/// Descriptors to wait on. The first is the bell of the orders, the rest are the ports.
+/// Descriptors to wait on. The first is that of the commands, the rest are the ports.
 pub(super) struct Waiter {
     descriptors: Vec<libc::pollfd>,
 }
@@ -14,7 +14,7 @@ impl Waiter {
         Self { descriptors: Vec::new() }
     }
 
-    /// Waits on these from now on.
+    /// Sets the descriptors to wait on.
     pub(super) fn set(&mut self, bell: RawFd, ports: &[RawFd]) {
         self.descriptors.clear();
         self.descriptors.extend([&bell].into_iter().chain(ports).map(|&fd| libc::pollfd {
@@ -24,7 +24,8 @@ impl Waiter {
         }));
     }
 
-    /// Waits for at most `longest`; on the ports only if `ports`. Returns whether the bell rang.
+    /// Waits for at most `longest`; on the ports only if `ports`. Returns whether a command
+    /// arrived.
     pub(super) fn wait(&mut self, longest: Span, ports: bool) -> io::Result<bool> {
         let count = if ports { self.descriptors.len() } else { 1 };
         let time = libc::timespec {
@@ -48,7 +49,7 @@ impl Waiter {
         Ok(self.descriptors.first().is_some_and(|bell| bell.revents != 0))
     }
 
-    /// Whether something had come at the port of that place when it was last looked.
+    /// Whether the port with this index was readable at the last wait.
     pub(super) fn is_ready(&self, port: usize) -> bool {
         self.descriptors.get(port + 1).is_some_and(|port| port.revents != 0)
     }

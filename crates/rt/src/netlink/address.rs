@@ -1,4 +1,4 @@
-//! Taking addresses away.
+//! Removal of addresses.
 
 use super::{Netlink, NetlinkError, family};
 use netlink_packet_route::RouteNetlinkMessage;

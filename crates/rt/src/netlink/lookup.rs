@@ -1,4 +1,4 @@
-//! Asking the kernel for the way to an address.
+//! Route lookup in the kernel.
 
 use super::{Netlink, NetlinkError, family};
 use netlink_packet_core::{NLM_F_ACK, NLM_F_REQUEST};
@@ -7,11 +7,11 @@ use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage};
 use std::net::IpAddr;
 
 impl Netlink {
-    /// Where packets to `address` go by now: the next hop, unless it is on the link itself, and
-    /// the interface.
+    /// The current route of packets to `address`: the next hop, unless the address is on the link,
+    /// and the interface.
     ///
     /// # Errors
-    /// `ENETUNREACH` when they go nowhere.
+    /// `ENETUNREACH` if there is no route.
     pub fn route_to(&mut self, address: IpAddr) -> Result<(Option<IpAddr>, String), NetlinkError> {
         let call = format!("RTM_GETROUTE ({address})");
         let mut message = RouteMessage::default();

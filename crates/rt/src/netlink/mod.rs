@@ -1,9 +1,8 @@
 //! Links, addresses, routes and policy rules over netlink, without the `ip` program.
 //!
-//! A [`Netlink`] acts on the network namespace in which it was opened, whichever thread uses it
-//! later; [`sysctl`] acts on the namespace of the thread that calls it. Everything here works as
-//! root and inside a user namespace that owns its network namespace; what is refused is named,
-//! with the errno.
+//! A [`Netlink`] acts on the network namespace in which it was opened, in any thread; [`sysctl`]
+//! acts on the namespace of the calling thread. Everything here works as root and inside a user
+//! namespace that owns its network namespace; errors contain the refused call and the errno.
 //!
 //! ```no_run
 //! use rt::netlink::{Netlink, Route, VethEnd};
@@ -48,22 +47,22 @@ use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
-/// What a call to the kernel's network configuration came to, when it came to nothing.
+/// Why a call to the kernel's network configuration failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum NetlinkError {
     /// The kernel refused the call; the source is its errno.
     Refused {
-        /// The call and what it was about, such as `RTM_NEWLINK (veth a, b)`.
+        /// The call and its arguments, such as `RTM_NEWLINK (veth a, b)`.
         call: String,
         /// The errno.
         source: io::Error,
     },
-    /// The kernel's answer could not be read.
+    /// The kernel's response could not be parsed.
     Answer {
-        /// The call that was answered.
+        /// The call.
         call: String,
-        /// What was wrong with the answer.
+        /// What was wrong with the response.
         reason: String,
     },
     /// There is no interface of this name in the namespace.
@@ -75,7 +74,7 @@ impl NetlinkError {
         Self::Refused { call: call.into(), source }
     }
 
-    /// The errno, when the kernel gave one.
+    /// The errno, if the kernel returned one.
     pub fn errno(&self) -> Option<i32> {
         match self {
             Self::Refused { source, .. } => source.raw_os_error(),
@@ -103,16 +102,16 @@ impl std::error::Error for NetlinkError {
     }
 }
 
-/// One end of a veth pair that is to be made.
+/// One end of a veth pair to be created.
 #[derive(Clone, Copy, Debug)]
 pub struct VethEnd<'a> {
     /// The interface's name, at most 15 bytes.
     pub name: &'a str,
-    /// The network namespace it is to live in; `None` for the one of the [`Netlink`].
+    /// Its network namespace; `None` for that of the [`Netlink`].
     pub namespace: Option<BorrowedFd<'a>>,
     /// Its MTU in bytes; `None` for the kernel's default, 1500.
     pub mtu: Option<u32>,
-    /// Its hardware address; `None` for one that the kernel draws.
+    /// Its MAC address; `None` for a random one.
     pub hardware: Option<[u8; 6]>,
 }
 
@@ -122,7 +121,7 @@ impl<'a> VethEnd<'a> {
         Self { name, namespace: None, mtu: None, hardware: None }
     }
 
-    /// The same end in the namespace behind `fd`.
+    /// The same end in the namespace of `fd`.
     pub fn in_namespace(self, fd: BorrowedFd<'a>) -> Self {
         Self { namespace: Some(fd), ..self }
     }
@@ -143,11 +142,11 @@ impl<'a> VethEnd<'a> {
     }
 }
 
-/// A blocking connection to one network namespace's configuration.
+/// A blocking connection to the configuration of one network namespace.
 #[derive(Debug)]
 pub struct Netlink {
     socket: Socket,
-    /// For the ioctls that netlink has no word for.
+    /// For ioctls without a netlink equivalent.
     control: socket2::Socket,
     sequence: u32,
 }
@@ -155,7 +154,7 @@ pub struct Netlink {
 impl Netlink {
     /// Opens the namespace of the calling thread.
     ///
-    /// # Errors
+    /// If the kernel refuses a netlink or a datagram socket.
     /// When the kernel refuses a netlink or a datagram socket.
     pub fn open() -> Result<Self, NetlinkError> {
         let refused = |source| NetlinkError::refused("socket(AF_NETLINK, NETLINK_ROUTE)", source);
@@ -166,10 +165,10 @@ impl Netlink {
         Ok(Self { socket, control, sequence: 0 })
     }
 
-    /// Makes a veth pair; each end goes to its namespace at once.
+    /// Creates a veth pair with each end in its namespace.
     ///
     /// # Errors
-    /// `EEXIST` when a name is taken, `EPERM` without the right over either namespace.
+    /// `EEXIST` if a name is in use, `EPERM` without the rights over either namespace.
     pub fn create_veth(
         &mut self,
         one: &VethEnd<'_>,
@@ -186,20 +185,20 @@ impl Netlink {
         )
     }
 
-    /// Removes an interface; a veth takes its peer along.
+    /// Removes an interface; the peer of a veth is removed with it.
     ///
     /// # Errors
-    /// [`NetlinkError::NoSuchLink`], or the kernel's refusal.
+    /// [`NetlinkError::NoSuchLink`], or the kernel's error.
     pub fn delete_link(&mut self, name: &str) -> Result<(), NetlinkError> {
         let mut link = LinkMessage::default();
         link.header.index = self.link_index(name)?;
         self.change(&format!("RTM_DELLINK ({name})"), RouteNetlinkMessage::DelLink(link))
     }
 
-    /// The kernel's number for the interface `name`.
+    /// The index of the interface `name`.
     ///
     /// # Errors
-    /// [`NetlinkError::NoSuchLink`], or the kernel's refusal.
+    /// [`NetlinkError::NoSuchLink`], or the kernel's error.
     pub fn link_index(&mut self, name: &str) -> Result<u32, NetlinkError> {
         let mut link = LinkMessage::default();
         link.attributes.push(LinkAttribute::IfName(name.to_owned()));
@@ -219,26 +218,26 @@ impl Netlink {
         }
     }
 
-    /// Switches an interface on.
+    /// Brings an interface up.
     ///
     /// # Errors
-    /// [`NetlinkError::NoSuchLink`], or the kernel's refusal.
+    /// [`NetlinkError::NoSuchLink`], or the kernel's error.
     pub fn set_up(&mut self, name: &str) -> Result<(), NetlinkError> {
         self.set_flags(name, LinkFlags::Up, "up")
     }
 
-    /// Switches an interface off; its routes go with it.
+    /// Brings an interface down; its routes are removed.
     ///
     /// # Errors
-    /// [`NetlinkError::NoSuchLink`], or the kernel's refusal.
+    /// [`NetlinkError::NoSuchLink`], or the kernel's error.
     pub fn set_down(&mut self, name: &str) -> Result<(), NetlinkError> {
         self.set_flags(name, LinkFlags::empty(), "down")
     }
 
-    /// Sets an interface's MTU, in bytes of layer 3.
+    /// Sets an interface's MTU, in octets of layer 3.
     ///
     /// # Errors
-    /// [`NetlinkError::NoSuchLink`], or the kernel's refusal.
+    /// [`NetlinkError::NoSuchLink`], or the kernel's error.
     pub fn set_mtu(&mut self, name: &str, mtu: u32) -> Result<(), NetlinkError> {
         let mut link = LinkMessage::default();
         link.header.index = self.link_index(name)?;
@@ -246,11 +245,11 @@ impl Netlink {
         self.change(&format!("RTM_SETLINK ({name} mtu {mtu})"), RouteNetlinkMessage::SetLink(link))
     }
 
-    /// Gives an interface an address. Duplicate address detection is skipped for IPv6; even so
-    /// the kernel finishes such an address a moment later: see [`Netlink::await_address`].
+    /// Adds an address to an interface. Duplicate address detection is skipped for IPv6; the kernel
+    /// still completes such an address asynchronously: see [`Netlink::await_address`].
     ///
     /// # Errors
-    /// [`NetlinkError::NoSuchLink`], or the kernel's refusal.
+    /// [`NetlinkError::NoSuchLink`], or the kernel's error.
     pub fn add_address(
         &mut self,
         name: &str,
@@ -272,37 +271,36 @@ impl Netlink {
         )
     }
 
-    /// Waits until packets to the namespace's own `address` reach it. The kernel adds an IPv6
-    /// address's host route in the background; a connection made before that waits for a
-    /// neighbour that does not exist.
+    /// Waits until packets to the namespace's own `address` are delivered locally. The kernel adds
+    /// the host route of an IPv6 address in the background; an earlier connection would wait for
+    /// neighbour discovery.
     ///
     /// # Errors
-    /// `ETIMEDOUT` after two seconds, as when the interface is down.
+    /// `ETIMEDOUT` after 2 s, for example if the interface is down.
     pub fn await_address(&mut self, address: IpAddr) -> Result<(), NetlinkError> {
         for _ in 0..2_000 {
             if matches!(self.route_type(address), Ok(Some(RouteType::Local))) {
                 return Ok(());
             }
-            #[expect(clippy::disallowed_methods, reason = "the kernel tells nobody")]
+            #[expect(clippy::disallowed_methods, reason = "the kernel sends no event")]
             std::thread::sleep(Duration::from_millis(1));
         }
         let call = format!("RTM_GETROUTE ({address})");
         Err(NetlinkError::refused(call, io::Error::from_raw_os_error(libc::ETIMEDOUT)))
     }
 
-    /// Whether the kernel would keep a packet to `address` on this host: an address of its own,
-    /// also by a local route, or one to which everybody listens (broadcast, multicast, anycast).
-    /// One request that the kernel answers at once.
+    /// Whether the kernel delivers packets to `address` locally: an address of its own, also by a
+    /// local route, or a broadcast, multicast or anycast address. A single request without delay.
     ///
     /// # Errors
-    /// The kernel's refusal; that there is no route at all is an answer.
+    /// The kernel's error; a missing route is no error.
     pub fn is_own(&mut self, address: IpAddr) -> Result<bool, NetlinkError> {
         let kept =
             [RouteType::Local, RouteType::Broadcast, RouteType::Multicast, RouteType::Anycast];
         Ok(self.route_type(address)?.is_some_and(|kind| kept.contains(&kind)))
     }
 
-    /// What kind of route leads to `address`; `None` when none does.
+    /// The type of the route to `address`; `None` without a route.
     fn route_type(&mut self, address: IpAddr) -> Result<Option<RouteType>, NetlinkError> {
         let mut message = RouteMessage::default();
         message.header.address_family = family(address);
@@ -315,7 +313,7 @@ impl Netlink {
                 RouteNetlinkMessage::NewRoute(route) => Some(route.header.kind),
                 _ => None,
             })),
-            // Unreachable, prohibited and blackhole routes are told as errors as well.
+            // Unreachable, prohibit and blackhole routes are reported as errors as well.
             Err(error)
                 if matches!(
                     error.errno(),
@@ -330,12 +328,11 @@ impl Netlink {
         }
     }
 
-    /// Tells the kernel for good where a neighbour is, so that it never asks (ARP and neighbour
-    /// discovery cost a round trip, which over a satellite is half a second). What it has found
-    /// out itself meanwhile, or begun to, is replaced.
+    /// Adds a permanent neighbour entry, so that the kernel sends no ARP or neighbour solicitation
+    /// (which cost a round trip, 0.5 s over a satellite). An existing entry is replaced.
     ///
     /// # Errors
-    /// [`NetlinkError::NoSuchLink`], or the kernel's refusal.
+    /// [`NetlinkError::NoSuchLink`], or the kernel's error.
     pub fn add_neighbour(
         &mut self,
         name: &str,
@@ -359,14 +356,14 @@ impl Netlink {
     /// Adds a route.
     ///
     /// # Errors
-    /// `EEXIST` when there is one like it, `ENETUNREACH` when the gateway is not on a link,
-    /// `ENOENT` when the congestion control is unknown.
+    /// `EEXIST` if there is an equal one, `ENETUNREACH` if the gateway is not on a link, `ENOENT`
+    /// if the congestion control is unknown.
     pub fn add_route(&mut self, route: &Route) -> Result<(), NetlinkError> {
         let message = route.message(self)?;
         self.create(&format!("RTM_NEWROUTE ({route})"), RouteNetlinkMessage::NewRoute(message))
     }
 
-    /// Removes a route that was added with the same words.
+    /// Removes a route with the same attributes.
     ///
     /// # Errors
     /// `ESRCH` when there is none.
@@ -378,12 +375,12 @@ impl Netlink {
     /// Adds a policy rule.
     ///
     /// # Errors
-    /// `EEXIST` when there is one like it.
+    /// `EEXIST` if there is an equal one.
     pub fn add_rule(&mut self, rule: &MarkRule) -> Result<(), NetlinkError> {
         self.create(&format!("RTM_NEWRULE ({rule})"), RouteNetlinkMessage::NewRule(rule.message()))
     }
 
-    /// Removes a policy rule that was added with the same words.
+    /// Removes a policy rule with the same attributes.
     ///
     /// # Errors
     /// `ENOENT` when there is none.
@@ -391,12 +388,12 @@ impl Netlink {
         self.change(&format!("RTM_DELRULE ({rule})"), RouteNetlinkMessage::DelRule(rule.message()))
     }
 
-    /// Switches off what lets a veth hand on packets larger than its MTU or without checksums:
-    /// segmentation and receive offloads, scatter-gather, checksum offloads.
+    /// Disables the offloads with which a veth forwards packets larger than its MTU or without
+    /// checksums: segmentation and receive offloads, scatter-gather, checksum offloads.
     ///
     /// # Errors
-    /// The kernel's refusal, with the feature's name. Features that the interface does not have
-    /// are not missed.
+    /// The kernel's error, with the feature's name. Features that the interface does not have are
+    /// ignored.
     pub fn disable_offloads(&mut self, name: &str) -> Result<(), NetlinkError> {
         ethtool::disable_offloads(&self.control, name)
     }
@@ -418,7 +415,7 @@ impl Netlink {
         self.request(call, message, NLM_F_REQUEST | NLM_F_ACK).map(drop)
     }
 
-    /// Sends one request and collects what comes before its acknowledgement.
+    /// Sends one request and collects the responses before its acknowledgement.
     fn request(
         &mut self,
         call: &str,
@@ -447,7 +444,7 @@ impl Netlink {
         }
     }
 
-    /// Reads the messages of one datagram; true when the acknowledgement was among them.
+    /// Parses the messages of one datagram; true if the acknowledgement was among them.
     fn read_answers(
         &self,
         call: &str,
@@ -480,10 +477,10 @@ impl Netlink {
 
 /// Sets a kernel parameter in the calling thread's network namespace: `net.ipv4.ip_forward`, `1`.
 ///
-/// # Errors
+/// The error of the file, with its path.
 /// The refusal of the file, named by its path.
 pub fn sysctl(key: &str, value: &str) -> Result<(), NetlinkError> {
-    // Interface names may hold dots; keys with such names are written with slashes.
+    // Interface names may contain dots; keys with such names are written with slashes.
     let path = if key.contains('/') { key.to_owned() } else { key.replace('.', "/") };
     let path = format!("/proc/sys/{path}");
     std::fs::write(&path, value)

@@ -1,5 +1,5 @@
-//! Reverse-path filtering of one interface, without the files of `/proc/sys`: a service manager may
-//! keep these from being written, and the right to change interfaces is enough here.
+//! Reverse-path filtering of one interface without the files of `/proc/sys`, which a service
+//! manager may protect; the right to change interfaces suffices.
 
 use super::{Netlink, NetlinkError};
 use netlink_packet_core::DefaultNla;
@@ -15,14 +15,14 @@ const CONF: u16 = 1;
 /// `IPV4_DEVCONF_RP_FILTER`
 const RP_FILTER: u16 = 8;
 
-/// How an interface looks at where packets say that they come from.
+/// Source address validation of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReversePath {
-    /// Not at all, unless the setting for all interfaces says so.
+    /// None, unless the setting for all interfaces is stricter.
     Off,
-    /// Replies must leave by the same interface.
+    /// Strict: replies must leave by the same interface.
     Strict,
-    /// There must be a reverse path by any interface.
+    /// Loose: there must be a route to the source by any interface.
     Loose,
 }
 
@@ -46,8 +46,8 @@ impl Netlink {
         self.change(&call, RouteNetlinkMessage::SetLink(link))
     }
 
-    /// Gives an interface an IPv4 address of the host's own scope, from which nothing is sent. An
-    /// interface without any drops all that comes by it where its filter is [`ReversePath::Loose`]
+    /// Adds an IPv4 address of host scope, which is never used as a source. An interface without
+    /// any address drops all packets if its filter is [`ReversePath::Loose`]
     /// (`__fib_validate_source` in Linux).
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Routes and policy rules, and how they are said in netlink.
+//! Routes and policy rules, and their netlink encoding.
 
 use super::{Netlink, NetlinkError, family};
 use netlink_packet_route::RouteNetlinkMessage;
@@ -9,30 +9,30 @@ use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What a route does with the packets that it matches.
+/// Type of a route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RouteKind {
-    /// Sends them on.
+    /// Forwards the packets.
     #[default]
     Unicast,
-    /// Keeps them, as if their destination were this host's own (`ip route add local ...`).
+    /// Delivers the packets locally (`ip route add local ...`).
     Local,
-    /// Refuses them with an ICMP message.
+    /// Rejects the packets with an ICMP message.
     Unreachable,
 }
 
 /// A route; the fields that are `None` are left to the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// What it does.
+    /// Its type.
     pub kind: RouteKind,
     /// Network and prefix length.
     pub destination: (IpAddr, u8),
     /// The next hop.
     pub gateway: Option<IpAddr>,
-    /// The interface that packets leave by.
+    /// The output interface.
     pub interface: Option<String>,
-    /// The source address of packets that the host itself sends along it.
+    /// The source address of locally generated packets.
     pub source: Option<IpAddr>,
     /// The routing table; 254 is `main`.
     pub table: u32,
@@ -47,7 +47,7 @@ pub struct Route {
 }
 
 impl Route {
-    /// The table that packets meet without any rule.
+    /// The table that is used without a rule.
     pub const MAIN: u32 = 254;
 
     /// A route to `network/prefix`.
@@ -76,8 +76,8 @@ impl Route {
         Self::to(Ipv6Addr::UNSPECIFIED.into(), 0).via(gateway.into())
     }
 
-    /// `local default dev lo table TABLE`, which TPROXY needs: every packet that a rule sends to
-    /// this table is this host's own. `any` gives the address family.
+    /// `local default dev lo table TABLE`, which TPROXY needs: packets that a rule directs to this
+    /// table are delivered locally. `any` gives the address family.
     pub fn local_default(any: IpAddr, table: u32) -> Self {
         let unspecified = match any {
             IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
@@ -90,13 +90,13 @@ impl Route {
         route
     }
 
-    /// The same route by a next hop.
+    /// Returns the route with a next hop.
     pub fn via(mut self, gateway: IpAddr) -> Self {
         self.gateway = Some(gateway);
         self
     }
 
-    /// The same route by an interface.
+    /// Returns the route with an output interface.
     pub fn on(mut self, interface: &str) -> Self {
         self.interface = Some(interface.to_owned());
         self
@@ -175,29 +175,29 @@ impl fmt::Display for Route {
     }
 }
 
-/// A policy rule: packets with a firewall mark look their route up in a table of their own.
+/// A policy rule that selects a routing table by firewall mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MarkRule {
     /// For IPv6 packets; otherwise for IPv4.
     pub v6: bool,
     /// The mark.
     pub mark: u32,
-    /// The bits of it that count.
+    /// The mask of the mark.
     pub mask: u32,
     /// The table.
     pub table: u32,
-    /// The rule's place: lower comes first, `main` is at 32766.
+    /// Priority: lower is first, `main` is at 32766.
     pub priority: u32,
 }
 
-/// A policy rule: packets to a network look their route up in a table of their own.
+/// A policy rule that selects a routing table by destination network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DestinationRule {
     /// Network and prefix length.
     pub destination: (IpAddr, u8),
     /// The table.
     pub table: u32,
-    /// The rule's place: lower comes first, `main` is at 32766.
+    /// Priority: lower is first, `main` is at 32766.
     pub priority: u32,
 }
 
@@ -223,12 +223,12 @@ impl Netlink {
     /// Adds a policy rule for a destination.
     ///
     /// # Errors
-    /// `EEXIST` when there is one like it.
+    /// `EEXIST` if there is an equal one.
     pub fn add_destination_rule(&mut self, rule: &DestinationRule) -> Result<(), NetlinkError> {
         self.create(&format!("RTM_NEWRULE ({rule})"), RouteNetlinkMessage::NewRule(rule.message()))
     }
 
-    /// Removes one that was added with the same words.
+    /// Removes a rule with the same attributes.
     ///
     /// # Errors
     /// `ENOENT` when there is none.
@@ -244,8 +244,8 @@ impl fmt::Display for DestinationRule {
     }
 }
 
-/// What keeps a rule of ours apart from another's of the same words: the kernel compares this, too.
-/// Numbers above 4 are for whoever wants one (`rtnetlink(7)`).
+/// The protocol number of the rules, which distinguishes them from equal rules of other programs:
+/// the kernel compares it as well. Numbers above 4 are free for applications (`rtnetlink(7)`).
 const PROTOCOL: RouteProtocol = RouteProtocol::Other(98);
 
 impl MarkRule {

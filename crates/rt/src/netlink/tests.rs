@@ -1,9 +1,9 @@
-//! In a thread with a network namespace of its own, where the machine allows one.
+//! In a thread with a network namespace of its own, if permitted.
 
 use super::*;
 use std::net::{TcpListener, TcpStream, UdpSocket};
 
-/// Runs `test` in a fresh network namespace; says so when the machine allows none.
+/// Runs `test` in a new network namespace; prints a message if that is not permitted.
 fn in_fresh_namespace(test: impl FnOnce() + Send + 'static) {
     let thread = std::thread::spawn(|| {
         // SAFETY: unshare takes no pointers; it changes this thread's namespace only.
@@ -38,7 +38,7 @@ fn a_veth_pair_carries_both_address_families() {
         }
         net.add_neighbour("a", "10.1.0.2".parse().unwrap(), [2, 0, 0, 0, 0, 2]).unwrap();
         net.add_neighbour("a", "fd00:1::2".parse().unwrap(), [2, 0, 0, 0, 0, 2]).unwrap();
-        // Whoever has sent there already has the kernel ask for it.
+        // The kernel already has a neighbour entry for this destination.
         let asked = UdpSocket::bind("10.1.0.1:0").unwrap();
         asked.send_to(b"?", "10.1.0.3:9").unwrap();
         net.add_neighbour("a", "10.1.0.3".parse().unwrap(), [2, 0, 0, 0, 0, 3]).unwrap();
@@ -48,7 +48,7 @@ fn a_veth_pair_carries_both_address_families() {
 }
 
 #[test]
-fn addresses_are_the_hosts_own_while_they_are() {
+fn addresses_are_local_while_assigned() {
     in_fresh_namespace(|| {
         let mut net = Netlink::open().unwrap();
         let own = |address: &str, net: &mut Netlink| net.is_own(address.parse().unwrap()).unwrap();
@@ -71,7 +71,7 @@ fn addresses_are_the_hosts_own_while_they_are() {
 }
 
 #[test]
-fn routes_and_rules_come_and_go() {
+fn routes_and_rules_are_added_and_removed() {
     in_fresh_namespace(|| {
         let mut net = Netlink::open().unwrap();
         net.set_up("lo").unwrap();
@@ -133,7 +133,7 @@ fn sysctls_are_those_of_the_namespace() {
 }
 
 #[test]
-fn an_interface_ceases_to_look_back() {
+fn reverse_path_filter_is_disabled() {
     in_fresh_namespace(|| {
         let mut net = Netlink::open().unwrap();
         let is = || {

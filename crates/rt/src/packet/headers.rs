@@ -1,5 +1,5 @@
-//! What the emulator must know of a frame's headers: its length on the network layer, its flow,
-//! its congestion mark, its checksum. Anything else passes through unread.
+//! The header fields that the emulator uses: length at the network layer, flow, ECN mark, checksum.
+//! Everything else passes unparsed.
 //!
 //! ```text
 //!   0        6        12                    14 (18 with a VLAN tag)
@@ -8,8 +8,7 @@
 //!   +--------+--------+---------------------+-----------------+
 //! ```
 //!
-//! Nothing here trusts a length that it has not checked: a malformed packet has no flow, takes no
-//! mark, and passes.
+//! No unchecked length is used: a malformed packet has no flow, is not marked, and passes.
 
 const ETHERTYPE_IPV4: u16 = 0x0800;
 const ETHERTYPE_IPV6: u16 = 0x86dd;
@@ -21,7 +20,7 @@ const UDP: u8 = 17;
 /// Protocols whose first four bytes are two ports: TCP, UDP, DCCP, SCTP, UDP-Lite.
 const WITH_PORTS: [u8; 5] = [TCP, UDP, 33, 132, 136];
 
-/// Where the network packet starts in `frame`, and its EtherType. Looks behind two VLAN tags.
+/// Offset of the network packet in `frame`, and its EtherType. Up to two VLAN tags are skipped.
 pub fn network_offset(frame: &[u8]) -> (usize, u16) {
     let mut at = 12;
     for _ in 0..2 {
@@ -33,8 +32,8 @@ pub fn network_offset(frame: &[u8]) -> (usize, u16) {
     (at + 2, be16(frame, at).unwrap_or(0))
 }
 
-/// The bytes of `frame` on the network layer: what the IP header says, and otherwise all that is
-/// behind the Ethernet header (Ethernet pads short packets; the padding is not the packet's).
+/// Octets of `frame` at the network layer: the length in the IP header, otherwise everything behind
+/// the Ethernet header (Ethernet pads short packets).
 pub fn network_len(frame: &[u8]) -> usize {
     let (offset, ethertype) = network_offset(frame);
     let packet = frame.get(offset..).unwrap_or_default();
@@ -46,8 +45,8 @@ pub fn network_len(frame: &[u8]) -> usize {
     claimed.filter(|&len| (20..packet.len()).contains(&len)).unwrap_or(packet.len())
 }
 
-/// A number for the flow that `frame` belongs to: equal for equal addresses, protocol and ports.
-/// 0 for what is not IP.
+/// Flow identifier of `frame`: equal for equal addresses, protocol and ports. 0 for other protocols
+/// than IP.
 pub fn frame_flow(frame: &[u8]) -> u64 {
     let (offset, ethertype) = network_offset(frame);
     let packet = frame.get(offset..).unwrap_or_default();
@@ -58,8 +57,8 @@ pub fn frame_flow(frame: &[u8]) -> u64 {
     }
 }
 
-/// Marks the packet in `frame` "congestion experienced"; false, and nothing done, when its sender
-/// did not say that it understands (RFC 3168).
+/// Sets "congestion experienced" in `frame`; false, without a change, if the packet is not
+/// ECN-capable (RFC 3168).
 pub fn mark_frame(frame: &mut [u8]) -> bool {
     let (offset, ethertype) = network_offset(frame);
     let packet = frame.get_mut(offset..).unwrap_or_default();
@@ -70,8 +69,8 @@ pub fn mark_frame(frame: &mut [u8]) -> bool {
     }
 }
 
-/// Writes the TCP or UDP checksum of the packet in `frame`, which its sender left to the
-/// hardware; false when there is none that this function knows how to compute.
+/// Writes the TCP or UDP checksum that the sender left to hardware; false if there is none that
+/// this function supports.
 pub fn complete_checksum(frame: &mut [u8]) -> bool {
     let (offset, ethertype) = network_offset(frame);
     let len = network_len(frame);
@@ -117,7 +116,7 @@ fn flow_v4(packet: &[u8]) -> u64 {
         return 0;
     }
     let header = usize::from(packet[0] & 15) * 4;
-    // Only the first fragment has ports, so no fragment's are used.
+    // Only the first fragment has ports, so ports of fragments are ignored.
     let fragment = u16::from_be_bytes([packet[6], packet[7]]) & 0x3fff != 0;
     hash_flow(&packet[12..20], packet[9], packet.get(header..).filter(|_| !fragment))
 }
@@ -130,8 +129,8 @@ fn flow_v6(packet: &[u8]) -> u64 {
     hash_flow(&packet[8..40], protocol, packet.get(start..).filter(|_| !fragment))
 }
 
-/// The protocol behind an IPv6 packet's extension headers, where it starts, and whether the
-/// packet is a fragment. At most eight headers are read.
+/// The protocol behind an IPv6 packet's extension headers, its offset, and whether the packet is a
+/// fragment. At most eight headers are parsed.
 fn skip_extensions(packet: &[u8]) -> (u8, usize, bool) {
     let (mut protocol, mut at, mut fragment) = (packet[6], 40, false);
     for _ in 0..8 {
@@ -156,7 +155,7 @@ fn hash_flow(addresses: &[u8], protocol: u8, transport: Option<&[u8]>) -> u64 {
         .filter(|_| WITH_PORTS.contains(&protocol))
         .and_then(|header| header.get(..4))
         .unwrap_or_default();
-    // FNV-1a; the last step spreads it, because queues take it modulo small numbers.
+    // FNV-1a; the last step spreads it, because queues use it modulo small numbers.
     let bytes = addresses.iter().chain([&protocol]).chain(ports);
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -171,7 +170,7 @@ fn mark_v4(packet: &mut [u8]) -> bool {
     let before = u16::from_be_bytes([packet[0], packet[1]]);
     packet[1] |= 3;
     let after = u16::from_be_bytes([packet[0], packet[1]]);
-    // RFC 1624: the sum changes by the change of the word; a wrong sum stays as wrong.
+    // RFC 1624: the checksum is updated incrementally; a wrong one stays wrong.
     let sum = u16::from_be_bytes([packet[10], packet[11]]);
     let changed = u64::from(!sum) + u64::from(!before) + u64::from(after);
     packet[10..12].copy_from_slice(&(!fold(changed)).to_be_bytes());
@@ -179,7 +178,7 @@ fn mark_v4(packet: &mut [u8]) -> bool {
 }
 
 fn mark_v6(packet: &mut [u8]) -> bool {
-    // The traffic class lies across the first two bytes; its last two bits are 0x30 of byte 1.
+    // The traffic class spans the first two octets; its last two bits are 0x30 of octet 1.
     if packet.len() < 40 || packet[1] & 0x30 == 0 {
         return false;
     }

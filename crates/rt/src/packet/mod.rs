@@ -1,15 +1,14 @@
-//! Raw Ethernet on one interface: whole frames in and out, as on a bridge's port.
+//! Raw Ethernet on one interface: whole frames, as at the port of a bridge.
 //!
-//! A [`PacketSocket`] belongs to the network namespace of the thread that opened it, whichever
-//! thread uses it later. It works as root and in a user namespace that owns its network namespace.
+//! A [`PacketSocket`] belongs to the network namespace of the thread that opened it and can be used
+//! in any thread. It works as root and in a user namespace that owns its network namespace.
 //!
-//! What an interface hands on is not always what was on a wire, and this module puts it right:
+//! Frames from an interface may differ from those on a wire. This module corrects that:
 //!
-//! * VLAN tags that the kernel took out of the frame are put back;
-//! * a checksum that the sender left to hardware that is not there (veth) is completed;
-//! * the interface's own offloads are switched off; a frame that is nevertheless larger than the
-//!   interface's MTU allows is an error that says what to do: it stands for several packets, and
-//!   no channel model could treat it rightly.
+//! * VLAN tags removed by the kernel are restored;
+//! * checksums that the sender left to hardware that does not exist (veth) are completed;
+//! * the interface's own offloads are disabled. A frame that still exceeds the MTU is an error with
+//!   advice: it stands for several packets, which a channel model cannot treat correctly.
 
 pub mod headers;
 
@@ -29,24 +28,23 @@ const TP_STATUS_CSUMNOTREADY: u32 = 1 << 3;
 const TP_STATUS_VLAN_VALID: u32 = 1 << 4;
 const TP_STATUS_VLAN_TPID_VALID: u32 = 1 << 6;
 
-/// What to ask of an interface.
+/// Options of a packet socket.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Bytes of kernel memory for frames that arrive while nobody reads. The kernel counts its
-    /// own overhead too: a full frame takes about 2.3 kB.
+    /// Receive buffer in octets. The kernel counts its overhead: a full frame takes about 2.3 kB.
     pub receive_buffer: usize,
-    /// The same for frames on their way out.
+    /// Send buffer in octets.
     pub send_buffer: usize,
-    /// Whether to take in frames for other addresses, as a bridge must.
+    /// Promiscuous mode, as a bridge needs.
     pub promiscuous: bool,
-    /// Whether to switch the interface's offloads off.
+    /// Whether to disable the interface's offloads.
     pub disable_offloads: bool,
-    /// Whether to see the frames that this machine itself sends through the interface.
+    /// Whether to receive frames that this host sends through the interface.
     pub outgoing: bool,
 }
 
 impl Default for Options {
-    /// As a bridge's port.
+    /// As a bridge port.
     fn default() -> Self {
         Self {
             receive_buffer: 64 << 20,
@@ -58,7 +56,7 @@ impl Default for Options {
     }
 }
 
-/// Why a packet socket could not be had, or be used any longer.
+/// Why a packet socket failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum PacketError {
@@ -77,21 +75,21 @@ pub enum PacketError {
     NotEthernet {
         /// The interface.
         interface: String,
-        /// The kernel's number for what it is (`ARPHRD_*`).
+        /// The kernel's link type (`ARPHRD_*`).
         found: u16,
     },
-    /// The interface is not there any more.
+    /// The interface was removed.
     Gone {
         /// The interface.
         interface: String,
     },
-    /// A frame arrived that no wire carries: several packets in one.
+    /// A frame arrived that stands for several packets.
     Oversized {
         /// The interface.
         interface: String,
-        /// The frame's bytes.
+        /// The frame's octets.
         len: usize,
-        /// What the MTU and the headers allow.
+        /// The maximum by MTU and headers.
         limit: usize,
     },
 }
@@ -129,12 +127,12 @@ impl std::error::Error for PacketError {
     }
 }
 
-/// What the kernel counted for a packet socket.
+/// The kernel's counters of a packet socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelCounts {
-    /// Frames that arrived, with those that were dropped.
+    /// Frames received, dropped ones included.
     pub frames: u64,
-    /// Frames dropped because nobody read them in time.
+    /// Frames dropped because they were not read in time.
     pub dropped: u64,
 }
 
@@ -145,9 +143,9 @@ pub struct PacketSocket {
     mtu: usize,
     batch: ReceiveBatch,
     counts: KernelCounts,
-    /// The kernel has said that the interface is down, and nothing has come since.
+    /// The kernel has reported that the interface is down, and no frame has arrived since.
     down: bool,
-    /// What is not as it should be, for people.
+    /// Warnings for messages.
     notes: Vec<String>,
 }
 
@@ -155,7 +153,7 @@ impl PacketSocket {
     /// Opens `interface` of the calling thread's network namespace.
     ///
     /// # Errors
-    /// A refused call, by name; an interface that does not exist or is not Ethernet.
+    /// A refused call, or an interface that does not exist or is not Ethernet.
     pub fn open(interface: &str, options: &Options) -> Result<Self, PacketError> {
         let refused =
             |call| move |source| PacketError::Refused { interface: interface.into(), call, source };
@@ -164,7 +162,7 @@ impl PacketSocket {
         if options.disable_offloads {
             net.disable_offloads(interface).map_err(PacketError::Interface)?;
         }
-        // Protocol 0 hears nothing: no frame of another interface slips in before bind.
+        // With protocol 0 no frame of another interface arrives before bind.
         let socket = Socket::new(Domain::PACKET, Type::RAW.nonblocking(), None::<Protocol>)
             .map_err(refused("socket(AF_PACKET, SOCK_RAW)"))?;
         let mtu = mtu(&socket, interface).map_err(refused("ioctl(SIOCGIFMTU)"))?;
@@ -179,15 +177,15 @@ impl PacketSocket {
             format!("has the address {address}: this machine answers for it, beside the link")
         }));
         bind(&socket, index).map_err(refused("bind(AF_PACKET)"))?;
-        // One byte more than allowed, to tell what is larger.
+        // One octet more than allowed, to detect larger frames.
         let batch = ReceiveBatch::new(64, frame_limit(mtu) + 1);
         let counts = KernelCounts::default();
         let interface = interface.to_owned();
         Ok(Self { socket, interface, mtu, batch, counts, down: false, notes })
     }
 
-    /// Whether the socket is bound to an interface that exists, in whatever namespace: the kernel
-    /// takes it off one that goes.
+    /// Whether the socket is bound to an existing interface, in any namespace: the kernel unbinds
+    /// it when the interface is removed.
     fn is_bound(&self) -> bool {
         let Ok(address) = self.socket.local_addr() else { return true };
         // SAFETY: the storage is larger than any address, and a packet socket's is of this shape.
@@ -195,7 +193,7 @@ impl PacketSocket {
         address.sll_ifindex > 0
     }
 
-    /// Whether the interface is down, or gone, as far as was seen when it was last read.
+    /// Whether the interface was down or removed at the last read.
     pub(crate) fn is_down(&self) -> bool {
         self.down
     }
@@ -205,20 +203,20 @@ impl PacketSocket {
         &self.interface
     }
 
-    /// The interface's MTU when it was opened, bytes of network packet.
+    /// The interface's MTU when it was opened, in octets of layer 3.
     pub fn mtu(&self) -> usize {
         self.mtu
     }
 
-    /// What is not as it should be, for people: wishes that the kernel did not grant, addresses
-    /// that the interface has.
+    /// Warnings for messages: requests that the kernel did not grant, addresses that the interface
+    /// has.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Takes in at most `limit` frames of those that wait, and never more than 64: for each its
-    /// arrival in nanoseconds since 1970, if the kernel stamped it, and its bytes. Returns how
-    /// many the kernel handed over; less than asked for means that no more are waiting.
+    /// Reads at most `limit` queued frames, and never more than 64: for each its arrival in
+    /// nanoseconds since 1970, if the kernel timestamped it, and its octets. Returns the number of
+    /// frames read; fewer than `limit` means that the queue is empty.
     ///
     /// # Errors
     /// The kernel's, [`PacketError::Oversized`] and [`PacketError::Gone`].
@@ -229,7 +227,7 @@ impl PacketSocket {
     ) -> Result<usize, PacketError> {
         let limit = limit.min(self.batch.capacity());
         let count = match self.batch.receive(self.socket.as_raw_fd(), limit) {
-            // The interface is down, and may come up again; or this is its end.
+            // The interface is down, which may be temporary, or was removed.
             Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => {
                 self.down = true;
                 0
@@ -257,15 +255,15 @@ impl PacketSocket {
         Ok(count)
     }
 
-    /// Sends `frames` in order, the first 64 at most; returns how many the interface took.
+    /// Sends up to 64 `frames` in order; returns how many the interface accepted.
     ///
     /// # Errors
-    /// The kernel's, when it did not take the first.
+    /// The kernel's error for the first frame.
     pub fn send<'a>(&self, frames: impl ExactSizeIterator<Item = &'a [u8]>) -> io::Result<usize> {
         batch::send(self.socket.as_raw_fd(), frames)
     }
 
-    /// What the kernel counted since the socket was opened.
+    /// The kernel's counters since the socket was opened.
     pub fn kernel_counts(&mut self) -> KernelCounts {
         let mut read = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
         let mut len = size_of_val(&read) as libc::socklen_t;
@@ -280,7 +278,7 @@ impl PacketSocket {
             )
         };
         if status == 0 {
-            // The kernel starts from zero after each reading.
+            // The kernel resets its counters at each reading.
             self.counts.frames += u64::from(read.tp_packets);
             self.counts.dropped += u64::from(read.tp_drops);
         }
@@ -299,7 +297,7 @@ fn frame_limit(mtu: usize) -> usize {
     mtu + ETHERNET_HEADER + VLAN_TAG
 }
 
-/// The frame as it would have been on a wire.
+/// The frame in its wire format.
 fn wire_frame(bytes: &[u8], auxiliary: Option<Auxiliary>) -> Vec<u8> {
     let status = auxiliary.map_or(0, |said| said.status);
     let mut frame = Vec::with_capacity(bytes.len() + VLAN_TAG);

@@ -1,17 +1,17 @@
-//! The sending end: which context a packet has, and how much of its header must be told.
+//! The compressor: selects the context of a packet and encodes the changes of its header.
 
 use super::CONTEXTS;
 use super::header::{Fields, Kind, Moving, Static, crc, head, meant};
 use alloc::vec::Vec;
 
-/// CMP-3.1.4: so many packets may be lost in a row.
+/// CMP-3.1.4: number of consecutive packets whose loss is tolerated.
 const MEMORY: usize = 16;
-/// CMP-3.1.2: packets that begin a context, and the spacing of full ones afterwards.
+/// CMP-3.1.2: full frames at the start of a context, and the initial spacing of later ones.
 const FIRST_FULL: u8 = 2;
 const FIRST_INTERVAL: u32 = 4;
 const LONGEST_INTERVAL: u32 = 64;
 
-/// Makes frames of packets; one for each direction of a link.
+/// Compresses packets into frames; one for each direction of a link.
 #[derive(Clone, Debug, Default)]
 pub struct Compressor {
     contexts: [Option<Context>; CONTEXTS],
@@ -22,18 +22,18 @@ pub struct Compressor {
 #[derive(Clone, Debug)]
 struct Context {
     fixed: Static,
-    /// What the last packets told, newest last.
+    /// The changing fields of the last packets, newest last.
     told: [Moving; MEMORY],
     known: usize,
     last_used: u64,
-    /// Full frames that are due before the next short one.
+    /// Full frames due before the next compressed one.
     full_due: u8,
     short_since_full: u32,
     interval: u32,
 }
 
 impl Compressor {
-    /// No context.
+    /// Creates a compressor without contexts.
     pub fn new() -> Self {
         Self::default()
     }
@@ -65,7 +65,7 @@ impl Compressor {
         frame
     }
 
-    /// Takes in a request that came from the other end; false when it is none.
+    /// Handles a header request of the decompressor; returns false if `frame` is none.
     pub fn handle_request(&mut self, frame: &[u8]) -> bool {
         let &[octet] = frame else { return false };
         let (Kind::Request, index, generation) = Kind::split(octet) else { return false };
@@ -77,14 +77,14 @@ impl Compressor {
         true
     }
 
-    /// The context of a flow, which may have to take it from another (CMP-1.1.3).
+    /// The context of a flow, which may replace the least recently used one (CMP-1.1.3).
     fn context(&mut self, fixed: &Static) -> usize {
         let is = |slot: &Option<Context>| slot.as_ref().is_some_and(|it| it.fixed == *fixed);
         if let Some(index) = self.contexts.iter().position(is) {
             return index;
         }
         let age = |index: &usize| self.contexts[*index].as_ref().map(|it| it.last_used);
-        // A free slot is older than any.
+        // A free slot counts as the oldest.
         let index = (0..CONTEXTS).min_by_key(age).unwrap_or_default();
         if self.contexts[index].take().is_some() {
             self.generations[index] = (self.generations[index] + 1) & 7;
@@ -106,7 +106,7 @@ impl Context {
         }
     }
 
-    /// Whether this packet goes full, with the counting that goes with it.
+    /// Whether this packet is sent in a full frame; updates the counters.
     fn is_full_due(&mut self) -> bool {
         if self.short_since_full >= self.interval {
             self.interval = (self.interval * 2).min(LONGEST_INTERVAL);
@@ -127,14 +127,14 @@ impl Context {
         self.known = (self.known + 1).min(MEMORY);
     }
 
-    /// Whether the low bits mean `value` to everyone who may have any of the last packets.
+    /// Whether the low bits determine `value` for a decompressor that has any of the last packets.
     fn is_clear(&self, field: fn(&Moving) -> u32, value: u32, bits: u32, width: u32) -> bool {
         let low = value & ((1 << bits) - 1);
         let known = &self.told[MEMORY - self.known..];
         known.iter().all(|told| meant(field(told), low, bits, width) == value)
     }
 
-    /// All of a short frame between its first octet and its CRC (CMP-2.2.1).
+    /// Writes a compressed frame between its first octet and its CRC (CMP-2.2.1).
     fn write(&self, fields: &Fields, out: &mut Vec<u8>) {
         let Moving { identification, number, timestamp } = fields.moving;
         let whole_number = !self.is_clear(|it| it.number, number, 8, 24);

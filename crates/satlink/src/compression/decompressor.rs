@@ -1,16 +1,16 @@
-//! The receiving end: packets again, or a reason why not.
+//! The decompressor: restores packets or reports why it cannot.
 
 use super::CONTEXTS;
 use super::header::{Fields, Kind, Moving, Static, crc, head, meant};
 use alloc::vec::Vec;
 use core::fmt;
 
-/// CMP-4.1.3: so many wrong CRCs in a row damage a context.
+/// CMP-4.1.3: number of consecutive CRC errors that damage a context.
 const WRONG_AT_MOST: u8 = 3;
-/// CMP-4.1.4: a request at every such frame.
+/// CMP-4.1.4: every eighth frame dropped for lack of a context causes a request.
 const REQUEST_EVERY: u8 = 8;
 
-/// Makes packets of frames; one for each direction of a link.
+/// Decompresses frames into packets; one for each direction of a link.
 #[derive(Clone, Debug, Default)]
 pub struct Decompressor {
     slots: [Slot; CONTEXTS],
@@ -20,7 +20,7 @@ pub struct Decompressor {
 #[derive(Clone, Debug, Default)]
 struct Slot {
     context: Option<Context>,
-    /// Frames dropped since a full one set the context, as far as requests count them.
+    /// Frames dropped since the last full one, as counted for requests.
     dropped: u8,
 }
 
@@ -32,24 +32,24 @@ struct Context {
     wrong: u8,
 }
 
-/// Why a frame gave no packet.
+/// Why a frame was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refused {
-    /// It is no frame.
+    /// The frame is malformed.
     Malformed,
-    /// It is a request: for the [`Compressor`](super::Compressor) of the other direction.
+    /// It is a request for the [`Compressor`](super::Compressor) of the other direction.
     Request,
     /// Its context is not set, damaged, or of another generation.
     Context {
         /// The context's number.
         number: usize,
     },
-    /// What it makes has another CRC than the packet had.
+    /// The CRC of the restored packet differs.
     Crc {
         /// The CRC of the packet that was sent.
         expected: u8,
-        /// The CRC of what was made.
+        /// The CRC of the restored packet.
         found: u8,
     },
 }
@@ -59,7 +59,7 @@ impl fmt::Display for Refused {
         match self {
             Self::Malformed => f.write_str("malformed frame"),
             Self::Request => f.write_str("a request, no packet"),
-            Self::Context { number } => write!(f, "context {number} is not there"),
+            Self::Context { number } => write!(f, "context {number} is not set"),
             Self::Crc { expected, found } => {
                 write!(f, "header CRC: found {found:02x}, expected {expected:02x}")
             }
@@ -70,15 +70,15 @@ impl fmt::Display for Refused {
 impl core::error::Error for Refused {}
 
 impl Decompressor {
-    /// No context.
+    /// Creates a decompressor without contexts.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The packet that `frame` carries.
+    /// Restores the packet in `frame`.
     ///
     /// # Errors
-    /// When it carries none, or its header cannot be made again.
+    /// If the frame carries no packet, or its header cannot be restored.
     pub fn decompress(&mut self, frame: &[u8]) -> Result<Vec<u8>, Refused> {
         let (&octet, rest) = frame.split_first().ok_or(Refused::Malformed)?;
         let (kind, number, generation) = Kind::split(octet);
@@ -105,14 +105,14 @@ impl Decompressor {
         }
     }
 
-    /// The frame that asks for a full header, if one is due.
+    /// The request for a full header, if one is due.
     pub fn poll_request(&mut self) -> Option<[u8; 1]> {
         self.request.take().map(|octet| [octet])
     }
 }
 
 impl Slot {
-    /// Counts a dropped frame; whether a request is due for it.
+    /// Counts a dropped frame; returns whether a request is due for it.
     fn drop_frame(&mut self) -> bool {
         let due = self.dropped == 0;
         self.dropped = (self.dropped + 1) % REQUEST_EVERY;
@@ -139,7 +139,7 @@ impl Slot {
 }
 
 impl Context {
-    /// The fields, the CRC and the payload of a short frame; `None` when it is malformed.
+    /// The fields, the CRC and the payload of a compressed frame; `None` if it is malformed.
     fn read<'a>(&self, rest: &'a [u8]) -> Option<(Fields, u8, &'a [u8])> {
         let (&[flags, kinds], mut rest) = rest.split_first_chunk()?;
         let window = usize::from(flags >> 3 & 3);

@@ -1,11 +1,11 @@
-//! What is compressed: the fields of a packet's two headers, and how they are written.
+//! The compressed fields of a packet's two headers, and their encoding.
 
 use alloc::vec::Vec;
 
-/// The longest IPv4 header, and the ports.
+/// Octets of the longest IPv4 header and the ports.
 pub(super) const LONGEST_STATIC: usize = 60 + 4;
 
-/// XSTP as published.
+/// Octets of XSTP's published header.
 pub(super) const XSTP: usize = 16;
 const PROTOCOL: u8 = 253;
 
@@ -41,15 +41,15 @@ impl Kind {
     }
 }
 
-/// What of a flow's headers never changes: the IPv4 header with length, identification and
-/// checksum as zero, then both ports.
+/// The constant part of a flow's headers: the IPv4 header with length, identification and checksum
+/// set to zero, and both ports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Static {
     octets: [u8; LONGEST_STATIC],
     ipv4: usize,
 }
 
-/// The fields that are told by their low bits.
+/// The fields that are encoded by their low bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Moving {
     pub(super) identification: u16,
@@ -69,7 +69,7 @@ pub(super) struct Fields {
 }
 
 impl Fields {
-    /// The fields of `packet`, and its payload; `None` when it is not compressible (CMP-1.1.1).
+    /// The fields of `packet`, and its payload; `None` if it is not compressible (CMP-1.1.1).
     pub(super) fn of(packet: &[u8]) -> Option<(Self, &[u8])> {
         let ipv4 = usize::from(packet.first()? & 15) * 4;
         let (head, payload) = packet.split_at_checked(ipv4 + XSTP)?;
@@ -102,7 +102,7 @@ impl Fields {
         Some((fields, payload))
     }
 
-    /// The packet that these fields and `payload` make; `None` when it would be too long.
+    /// The packet with these fields and `payload`; `None` if it would be too long.
     pub(super) fn packet(&self, payload: &[u8]) -> Option<Vec<u8>> {
         let Static { octets, ipv4 } = &self.fixed;
         let total = u16::try_from(ipv4 + XSTP + payload.len()).ok()?;
@@ -123,7 +123,7 @@ impl Fields {
     }
 }
 
-/// IPv4's checksum of `header`, in which it and the four octets `rest` stand as zero.
+/// IPv4's checksum of `header`, whose checksum and the four octets `rest` are zero.
 fn checksum(header: &[u8], rest: &[u8]) -> [u8; 2] {
     let pairs = header.chunks_exact(2).chain(rest.chunks_exact(2));
     let sum: u32 = pairs.map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum();
@@ -139,13 +139,13 @@ pub(super) fn crc(packet: &[u8], len: usize) -> u8 {
     })
 }
 
-/// Octets of both headers of a packet that is compressible.
+/// Octets of both headers of a compressible packet.
 pub(super) fn head(fields: &Fields) -> usize {
     fields.fixed.ipv4 + XSTP
 }
 
-/// CMP-2.2.3: what the low `bits` bits `low` mean to who has `reference`, in a field of `width`
-/// bits.
+/// CMP-2.2.3: the value of a field of `width` bits whose low `bits` bits are `low`, given the last
+/// value `reference`.
 pub(super) fn meant(reference: u32, low: u32, bits: u32, width: u32) -> u32 {
     let size = 1_u32 << bits;
     let first = reference.wrapping_sub(size / 4);

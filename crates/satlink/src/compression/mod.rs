@@ -4,12 +4,11 @@
 //!   IPv4 20 to 60 │ XSTP 16 │ payload          full frame: one octet, then the packet
 //!   └─────────┬───────────┘
 //!             ▼
-//!   kind, flags, type, low bits of what changes, checksum, CRC: 10 to 17 octets │ payload
+//!   kind, flags, type, low bits of changed fields, checksum, CRC: 10 to 17 octets │ payload
 //! ```
 //!
-//! The format and the rules are in `docs/spec/compression.md`, clause by clause. A
-//! [`Compressor`] at one end of the link, a [`Decompressor`] at the other; where packets go both
-//! ways, each end has one of either.
+//! The format and the rules are in `docs/spec/compression.md`. A [`Compressor`] is at one end of
+//! the link and a [`Decompressor`] at the other; for two directions each end has one of both.
 //!
 //! ```
 //! use satlink::compression::{Compressor, Decompressor};
@@ -30,7 +29,7 @@ pub use decompressor::{Decompressor, Refused};
 /// Contexts of one direction.
 pub const CONTEXTS: usize = 8;
 
-/// The largest number of octets by which a frame is longer than its packet.
+/// Maximum number of octets by which a frame is longer than its packet.
 pub const LONGEST_ADDED: usize = 1;
 
 #[cfg(test)]

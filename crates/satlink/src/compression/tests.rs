@@ -1,4 +1,4 @@
-//! The format by hand, and what losses do to it.
+//! The format in constructed frames, and the effect of losses.
 
 use super::header::{Fields, meant};
 use super::*;
@@ -51,7 +51,7 @@ impl Made {
     }
 }
 
-/// Two ends after the two full frames of one flow.
+/// A compressor and a decompressor after the two full frames of one flow.
 fn established() -> (Compressor, Decompressor) {
     let (mut compressor, mut decompressor) = (Compressor::new(), Decompressor::new());
     for _ in 0..2 {
@@ -63,7 +63,7 @@ fn established() -> (Compressor, Decompressor) {
 
 /// CMP-2.1.1, CMP-2.2.1, CMP-2.2.4, CMP-3.1.2
 #[test]
-fn the_first_two_go_full_and_the_third_in_ten_octets() {
+fn first_two_frames_are_full_and_the_third_has_ten_octets() {
     let (mut compressor, mut decompressor) = established();
     assert_eq!(Compressor::new().compress(&MADE.packet())[0], 0b0100_0000);
     let next = Made { identification: 0x1235, number: 6, timestamp: 1_500, ..MADE }.packet();
@@ -71,7 +71,7 @@ fn the_first_two_go_full_and_the_third_in_ten_octets() {
     // Kind 2, no whole fields and no window, SD, 0x35, 6, 1,500, the checksum; CRC; payload.
     assert_eq!(frame[..9], [0x80, 0, 1, 0x35, 6, 0x05, 0xdc, 0xab, 0xcd]);
     assert_eq!(frame[10..], [0, 1, 2]);
-    // x⁸ + x² + x + 1 from all ones, bit by bit.
+    // x⁸ + x² + x + 1, initial value all ones, bit by bit.
     let mut register = 0xff_u32;
     for bit in next[..76].iter().flat_map(|octet| (0..8).rev().map(move |at| octet >> at & 1)) {
         let top = register >> 7 & 1;
@@ -86,7 +86,7 @@ fn the_first_two_go_full_and_the_third_in_ten_octets() {
 
 /// CMP-2.2.2
 #[test]
-fn what_moves_far_is_told_whole() {
+fn large_changes_are_encoded_in_full() {
     let (mut compressor, mut decompressor) = established();
     let far =
         Made { identification: 0x9999, number: 0x12_3456, window: 64, timestamp: 1 << 30, ..MADE };
@@ -107,7 +107,7 @@ fn what_moves_far_is_told_whole() {
 
 /// CMP-2.2.3
 #[test]
-fn low_bits_mean_the_value_near_the_last_one() {
+fn low_bits_select_the_value_near_the_last_one() {
     assert_eq!(meant(1_000, 1_001 & 0xff, 8, 24), 1_001);
     assert_eq!(meant(1_000, (1_000 - 64) & 0xff, 8, 24), 936, "a quarter behind");
     assert_eq!(meant(1_000, (1_000 + 191) & 0xff, 8, 24), 1_191, "three quarters ahead");
@@ -119,10 +119,10 @@ fn low_bits_mean_the_value_near_the_last_one() {
 
 /// CMP-1.1.1, CMP-3.1.1
 #[test]
-fn what_is_not_compressible_goes_as_it_is() {
+fn incompressible_packets_are_sent_unchanged() {
     let good = MADE.packet();
     let mut others = vec![vec![], vec![0x45; 10], good[..75].to_vec()];
-    // Version, length, fragment, protocol, header checksum; nothing else fixes the sum.
+    // Version, length, fragment, protocol, header checksum.
     for at in [0, 2, 6, 7, 9, 10, 30] {
         let mut other = good.clone();
         other[at] ^= 1;
@@ -141,7 +141,7 @@ fn what_is_not_compressible_goes_as_it_is() {
 
 /// CMP-1.1.2
 #[test]
-fn length_and_checksum_are_made_again() {
+fn length_and_checksum_are_restored() {
     let (mut compressor, mut decompressor) = established();
     for payload in [0, 1, 162, 1_000] {
         let packet = Made { payload, identification: 0x1200 + payload as u16, ..MADE }.packet();
@@ -153,7 +153,7 @@ fn length_and_checksum_are_made_again() {
 
 /// CMP-1.1.3, CMP-1.1.4, CMP-4.1.1
 #[test]
-fn a_ninth_flow_takes_the_oldest_context_in_another_generation() {
+fn ninth_flow_replaces_the_oldest_context_with_another_generation() {
     let (mut compressor, mut decompressor) = (Compressor::new(), Decompressor::new());
     let mut send = |flow| {
         let packet = Made { flow, ..MADE }.packet();
@@ -166,7 +166,7 @@ fn a_ninth_flow_takes_the_oldest_context_in_another_generation() {
     // Flow 1 is the oldest now.
     let (frame, _) = send(8);
     assert_eq!(frame[0], 0b0100_1001, "full, context 1, generation 1");
-    // Flow 1 comes back, and takes the context of flow 2.
+    // Flow 1 is used again and replaces flow 2.
     let (frame, _) = send(1);
     assert_eq!(frame[0], 0b0101_0001);
 }
@@ -186,7 +186,7 @@ fn malformed_frames_are_dropped() {
 
 /// CMP-3.1.2
 #[test]
-fn full_headers_come_again_ever_more_rarely() {
+fn full_headers_are_repeated_with_growing_spacing() {
     let mut compressor = Compressor::new();
     let full: Vec<usize> =
         (0..300).filter(|_| compressor.compress(&MADE.packet())[0] >> 6 == 1).collect();
@@ -196,7 +196,7 @@ fn full_headers_come_again_ever_more_rarely() {
 
 /// CMP-3.1.3, CMP-4.1.2, CMP-4.1.4
 #[test]
-fn who_lacks_a_context_asks_for_it() {
+fn missing_context_is_requested() {
     let (mut compressor, _) = established();
     let mut late = Decompressor::new();
     let mut requests = Vec::new();
@@ -252,10 +252,10 @@ fn any_made() -> impl Strategy<Value = Made> {
 }
 
 proptest! {
-    /// CMP-3.1.4: losses of up to fifteen in a row cost what is lost and nothing else, once a
-    /// context is there; fields move by what is drawn, back by up to three numbers.
+    /// CMP-3.1.4: up to fifteen consecutive losses cost only the lost packets once a context is
+    /// set. Fields move by random steps, sequence numbers back by up to three.
     #[test]
-    fn losses_cost_only_what_is_lost(
+    fn losses_damage_no_other_packet(
         steps in prop::collection::vec((any_made(), 0_u8..16, any::<bool>()), 1..200),
     ) {
         let (mut compressor, mut decompressor) = established();
@@ -276,9 +276,9 @@ proptest! {
         }
     }
 
-    /// Without loss everything comes back, however many flows there are and whatever they do.
+    /// Without loss every packet is restored, for any number of flows.
     #[test]
-    fn every_packet_comes_back(packets in prop::collection::vec(any_made(), 1..200)) {
+    fn every_packet_is_restored(packets in prop::collection::vec(any_made(), 1..200)) {
         let (mut compressor, mut decompressor) = (Compressor::new(), Decompressor::new());
         for made in packets {
             let wild = Made { timestamp: made.timestamp.wrapping_mul(0x9e37_79b9), ..made };
@@ -288,10 +288,10 @@ proptest! {
         prop_assert_eq!(decompressor.poll_request(), None);
     }
 
-    /// CMP-4.1.5: no octets make either end panic, or hold more than its contexts. Half of the
-    /// frames begin with a packet's own octets, so that contexts are set and used.
+    /// CMP-4.1.5: no input makes either end panic, or exceed its contexts. Half of the frames start
+    /// with a packet's octets, so that contexts are set and used.
     #[test]
-    fn nonsense_is_refused(frames in prop::collection::vec(
+    fn invalid_frames_are_rejected(frames in prop::collection::vec(
         (any::<bool>(), 0x40_u8..0xc0, prop::collection::vec(any::<u8>(), 0..40)), 0..60,
     )) {
         let mut octets = Vec::new();

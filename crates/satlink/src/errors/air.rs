@@ -1,4 +1,4 @@
-//! What both directions meet on their way: the shared fading process and the outages.
+//! The part of the channel that both directions share: fading process and outages.
 
 use super::markov::Chain;
 use super::{Outage, TwoStateMarkov};
@@ -6,26 +6,26 @@ use crate::{Direction, LinkConfig};
 use alloc::vec::Vec;
 use units::{Instant, RngStream, Span};
 
-/// The channel that the two directions share.
+/// The shared part of the channel.
 #[derive(Debug)]
 pub(crate) struct Air {
     epoch: Instant,
     model: Option<TwoStateMarkov>,
-    /// Kept while it is switched off, so that nothing is ever drawn twice.
+    /// Kept while the process is disabled, so that its random numbers are not drawn twice.
     chain: Option<Chain>,
-    /// For the chain that is not there yet.
+    /// For the process, until it is created.
     rng: RngStream,
     outages: Vec<Outage>,
 }
 
-/// What a frame met while it was on air.
+/// Channel conditions of a frame while it was on air.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Passage {
-    /// Whether an outage touched it.
+    /// Whether an outage overlapped.
     pub(crate) outage: bool,
-    /// The shared process's chance for it to survive, where there is one.
+    /// Survival probability under the shared process, if there is one.
     pub(crate) survival: Option<f64>,
-    /// What the shared process adds to its delay.
+    /// Delay added by the shared process.
     pub(crate) delay: Span,
 }
 
@@ -35,8 +35,8 @@ impl Air {
         Self { epoch, model: config.shared, chain, rng, outages: config.outages.clone() }
     }
 
-    /// Takes new settings at `now`. A process that is already running goes on in its state and
-    /// stay; drop rates and delays change at once, the mean stays with the next stay.
+    /// Applies new settings at `now`. A running process stays in its state and sojourn; loss rates
+    /// and delays change immediately, mean sojourn times with the next sojourn.
     pub(crate) fn reconfigure(&mut self, config: &LinkConfig, now: Instant) {
         self.outages.clone_from(&config.outages);
         self.model = config.shared;
@@ -45,14 +45,14 @@ impl Air {
         }
     }
 
-    /// Forgets what is past: nobody will ask about a time earlier than `before`.
+    /// Discards history before `before`, which is not queried any more.
     pub(crate) fn forget(&mut self, before: Instant) {
         if let (Some(model), Some(chain)) = (&self.model, &mut self.chain) {
             chain.forget(model, before);
         }
     }
 
-    /// What a frame meets that is on air from `from` to `to`.
+    /// The conditions of a frame that is on air from `from` to `to`.
     pub(crate) fn passage(&mut self, direction: Direction, from: Instant, to: Instant) -> Passage {
         let (start, end) = (from.since(self.epoch), to.since(self.epoch));
         let outage = self.outages.iter().any(|outage| outage.touches(direction, start, end));

@@ -1,31 +1,31 @@
-//! Bursts counted in packets: Gilbert and Elliott, in netem's parameters.
+//! Burst losses in packets: the Gilbert-Elliott model with netem's parameters.
 
 use units::RngStream;
 
-/// netem's `loss gemodel P R 1-H 1-K`: a two-state chain that steps once for each packet.
+/// netem's `loss gemodel P R 1-H 1-K`: a two-state Markov chain with one step per packet.
 ///
-/// For losses that come and go with *time*, which is what a satellite channel does, use
+/// For losses that vary in *time*, as on a satellite channel, use
 /// [`TwoStateMarkov`](crate::TwoStateMarkov).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GilbertElliott {
-    /// `p`: from good to bad, for each packet.
+    /// `p`: transition probability from good to bad, per packet.
     pub to_bad: f64,
-    /// `r`: from bad to good, for each packet.
+    /// `r`: transition probability from bad to good, per packet.
     pub to_good: f64,
-    /// `1 - h`: share of the packets lost in the bad state.
+    /// `1 - h`: loss probability in the bad state.
     pub loss_in_bad: f64,
-    /// `1 - k`: share of the packets lost in the good state.
+    /// `1 - k`: loss probability in the good state.
     pub loss_in_good: f64,
 }
 
-/// Which state the chain is in; good at first.
+/// The state of the chain; good initially.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct GilbertState {
     bad: bool,
 }
 
 impl GilbertState {
-    /// Decides over one packet by the state it meets, then steps.
+    /// Decides whether a packet is lost in the current state, then steps.
     pub(crate) fn strike(&mut self, model: &GilbertElliott, rng: &mut RngStream) -> bool {
         let (loss, leave) = if self.bad {
             (model.loss_in_bad, model.to_good)
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn loss_and_burst_length_are_the_chains() {
-        // Simple Gilbert: bad share p/(p+r) = 0.01/0.26; bursts have mean length 1/r = 4.
+        // Simple Gilbert: fraction of bad p/(p+r) = 0.01/0.26; bursts have mean length 1/r = 4.
         let model =
             GilbertElliott { to_bad: 0.01, to_good: 0.25, loss_in_bad: 1.0, loss_in_good: 0.0 };
         let mut rng = RngStream::new(1, 0, "gilbert");
@@ -59,8 +59,8 @@ mod tests {
             bursts += u32::from(hit && !before);
             before = hit;
         }
-        // About 9,600 bursts: the share's standard error is near 0.7 %, the length's 0.9 %;
-        // five of each.
+        // About 9,600 bursts: the standard error is near 0.7 % for the fraction and 0.9 % for the
+        // length; five of each.
         let share = f64::from(lost) / f64::from(packets);
         assert!((share / (0.01 / 0.26) - 1.0).abs() < 0.05, "share {share}");
         let length = f64::from(lost) / f64::from(bursts);

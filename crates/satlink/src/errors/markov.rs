@@ -3,63 +3,64 @@
 use alloc::collections::VecDeque;
 use units::{Instant, RngStream, Span};
 
-/// A two-state Markov process in continuous time, one for both directions (Elaasar et al.
-/// 2003, section 5). It starts in the first state, at the link's epoch.
+/// A two-state Markov process in continuous time, shared by both directions (Elaasar et al. 2003,
+/// section 5). It starts in the first state at the link's epoch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TwoStateMarkov {
-    /// The states, which alternate; by custom the good one first.
+    /// The alternating states; conventionally the good one first.
     pub states: [MarkovState; 2],
 }
 
 /// One state of a [`TwoStateMarkov`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MarkovState {
-    /// The mean of the exponentially distributed stay, at least a millisecond.
+    /// Mean of the exponentially distributed sojourn time, at least 1 ms.
     pub mean_stay: Span,
-    /// Share of the packets lost, of those wholly inside the state. A packet that is on air in
-    /// several stays survives with the product of `(1 - drop)^(its share of the time)`.
+    /// Loss probability of a packet that is entirely inside the state. A packet that overlaps
+    /// several sojourns survives with the product of `(1 - drop)^(its fraction of the time)`.
     pub drop: f64,
-    /// One of these, drawn at each entry, is added to the propagation delay of what leaves during
-    /// the stay.
+    /// One of these, drawn at each entry, is added to the propagation delay of packets sent during
+    /// the sojourn.
     pub delays: [Span; 2],
-    /// The chance of the second delay, 0 to 1; one half draws evenly.
+    /// Probability of the second delay, 0 to 1; 0.5 draws both equally often.
     pub second_delay: f64,
 }
 
 impl TwoStateMarkov {
-    /// The mean time from one entry of a state to the next, seconds.
+    /// Mean time between two entries of a state, in seconds.
     fn mean_cycle(&self) -> f64 {
         self.states.iter().map(|state| state.mean_stay.as_secs_f64()).sum()
     }
 
-    /// Share of the time in the first state.
+    /// Fraction of the time in the first state.
     fn share_of_first(&self) -> f64 {
         self.states[0].mean_stay.as_secs_f64() / self.mean_cycle()
     }
 }
 
-/// Cycles that are drawn one by one. Where nobody asks for longer, or a frame is on air for longer,
-/// what lies between is not drawn: by then the state depends on the one before by less than any
-/// number can say, and the shares of the time are those of the means to within a hundredth or two.
+/// Maximum cycles that are drawn individually. After a longer interval without a query, or for a
+/// frame that is on air for longer, the sojourns between are not drawn: the state is then
+/// independent of the earlier one within floating-point precision, and the fractions of time are
+/// those of the means within 1 to 2 %.
 const DRAWN_CYCLES: f64 = 8_192.0;
 
-/// One stay in a state: `[from, until)`.
+/// A sojourn in a state: `[from, until)`.
 #[derive(Clone, Copy, Debug)]
 struct Stay {
     from: Instant,
     until: Instant,
-    /// Which one, or `None` for so many that they were not drawn.
+    /// The state, or `None` for an interval whose sojourns were not drawn.
     state: Option<usize>,
     delay: usize,
 }
 
 impl Stay {
-    /// Whether another one follows until `now`. None does on the last day.
+    /// Whether another sojourn follows until `now`. None does at the end of representable time.
     fn is_over(&self, now: Instant) -> bool {
         self.until <= now && self.until < Instant::FAR_FUTURE
     }
 
-    /// The chance to survive it for `share` of a packet's time.
+    /// Survival probability for `share` of a packet's time.
     fn survival(&self, model: &TwoStateMarkov, share: f64) -> f64 {
         let in_state = |state: usize, share| libm::pow(1.0 - model.states[state].drop, share);
         match self.state {
@@ -72,9 +73,8 @@ impl Stay {
     }
 }
 
-/// The process as it runs: stays are drawn in order as time demands them, whoever asks, so that
-/// neither the number of packets nor the lateness of a call changes them (unless it is late by
-/// more than [`DRAWN_CYCLES`]).
+/// The running process. Sojourns are drawn in order of time, so that neither the number of packets
+/// nor the delay of a call changes them (unless it exceeds [`DRAWN_CYCLES`]).
 #[derive(Debug)]
 pub(crate) struct Chain {
     rng: RngStream,
@@ -87,7 +87,7 @@ impl Chain {
         Self { rng, stays: VecDeque::from([first]) }
     }
 
-    /// Forgets what ended by `before`: nobody will ask about it.
+    /// Discards sojourns that ended by `before`.
     pub(crate) fn forget(&mut self, model: &TwoStateMarkov, before: Instant) {
         while self.stays[0].is_over(before) {
             if self.stays.len() < 2 {
@@ -97,7 +97,7 @@ impl Chain {
         }
     }
 
-    /// The chance to survive from `from` to `to`, and the delay of what leaves at `to`.
+    /// Survival probability from `from` to `to`, and the delay of packets sent at `to`.
     pub(crate) fn passage(
         &mut self,
         model: &TwoStateMarkov,
@@ -120,7 +120,7 @@ impl Chain {
         (survival, delay)
     }
 
-    /// Draws the stay that follows the last one, on the way to `wanted`.
+    /// Draws the sojourn after the last one, towards `wanted`.
     fn draw_next(&mut self, model: &TwoStateMarkov, wanted: Instant) {
         let last = *self.last();
         let missing = wanted.since(last.until).as_secs_f64();
@@ -130,7 +130,7 @@ impl Chain {
         }
         let between = Stay { from: last.until, until: wanted, state: None, delay: 0 };
         let state = usize::from(self.rng.uniform() >= model.share_of_first());
-        // What is left of an exponential stay is distributed as a whole one.
+        // The remainder of an exponential sojourn has the distribution of a whole one.
         let first = draw(model, state, wanted, &mut self.rng);
         self.stays.extend([between, first]);
     }
@@ -143,7 +143,7 @@ impl Chain {
 fn draw(model: &TwoStateMarkov, state: usize, from: Instant, rng: &mut RngStream) -> Stay {
     let length = rng.exponential_span(model.states[state].mean_stay);
     let delay = usize::from(rng.uniform() >= 1.0 - model.states[state].second_delay);
-    // A stay of no length would make the forgetting loop wait on itself.
+    // A sojourn of zero length would make the discarding loop endless.
     let until = from + length.max(Span::from_nanos(1));
     Stay { from, until, state: Some(state), delay }
 }
@@ -181,7 +181,8 @@ mod tests {
             long += u32::from(stay.delay == 1);
             chain.forget(&model, stay.until);
         }
-        // An exponential's deviation is its mean: standard error 1/sqrt(20,000) = 0.7 %; four.
+        // The standard deviation of an exponential is its mean: standard error 1/sqrt(20,000) = 0.7
+        // %; four of it.
         let half = f64::from(count) / 2.0;
         assert!((sums[0] / half / 10.0 - 1.0).abs() < 0.028, "{}", sums[0] / half);
         assert!((sums[1] / half - 1.0).abs() < 0.028, "{}", sums[1] / half);
@@ -189,14 +190,14 @@ mod tests {
     }
 
     #[test]
-    fn the_second_delay_comes_with_its_chance() {
+    fn second_delay_has_its_probability() {
         for chance in [0.0, 0.2, 1.0] {
             let mut model = model();
             model.states[1].second_delay = chance;
             let mut rng = RngStream::new(2, 0, "c");
             let count = 20_000;
             let long = (0..count).filter(|_| draw(&model, 1, Instant::ZERO, &mut rng).delay == 1);
-            // Four standard errors of a share of 0.2.
+            // Four standard errors of a fraction of 0.2.
             let share = long.count() as f64 / f64::from(count);
             assert!((share - chance).abs() < 0.0114, "{share} for {chance}");
         }
@@ -217,9 +218,9 @@ mod tests {
         assert!((survival - 0.25).abs() < 1e-12);
     }
 
-    /// What a fuzzer found: to draw the stays of centuries took as long.
+    /// Found by a fuzzer: drawing the sojourns of centuries took too long.
     #[test]
-    fn ages_without_a_question_are_passed_over_and_leave_the_states_shares() {
+    fn long_intervals_without_a_query_are_skipped_with_the_same_state_fractions() {
         let mut model = model();
         model.states = model.states.map(|state| MarkovState {
             mean_stay: Span::from_nanos(state.mean_stay.as_nanos() / 1_000),
@@ -234,7 +235,7 @@ mod tests {
             assert!(chain.stays[0].from <= now && now < chain.stays[0].until);
             bad += u32::from(chain.stays[0].state == Some(1));
         }
-        // One in eleven; four standard errors of 20,000 draws.
+        // 1/11; four standard errors of 20,000 draws.
         let share = f64::from(bad) / count as f64;
         assert!((share - 1.0 / 11.0).abs() < 0.0082, "{share}");
         chain.forget(&model, Instant::FAR_FUTURE);
@@ -242,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_on_air_for_ages_meets_the_shares_of_both_states() {
+    fn frame_on_air_for_a_long_time_has_both_state_fractions() {
         let mut model = model();
         model.states[1].drop = 0.5;
         let mut chain = Chain::new(&model, Instant::ZERO, RngStream::new(7, 0, "chain"));
@@ -250,13 +251,13 @@ mod tests {
         let (survival, _) = chain.passage(&model, Instant::ZERO, Instant::ZERO + age);
         assert!((survival - libm::pow(0.5, 1.0 / 11.0)).abs() < 1e-3, "{survival}");
         assert!(chain.stays.len() <= 3, "{} stays", chain.stays.len());
-        // One that was on air in the middle of it.
+        // A frame that was on air in the middle of it.
         let (half, _) = chain.passage(&model, Instant::ZERO + age / 4, Instant::ZERO + age / 2);
         assert!((half - survival).abs() < 1e-3, "{half}");
     }
 
     #[test]
-    fn asking_often_or_seldom_gives_the_same_stays() {
+    fn query_times_do_not_change_the_sojourns() {
         let model = model();
         let stream = || RngStream::new(5, 0, "chain");
         let mut often = Chain::new(&model, Instant::ZERO, stream());

@@ -1,4 +1,4 @@
-//! Errors, decided over the time that a frame is on air.
+//! Errors of frames, decided over the time on air.
 
 mod air;
 mod gilbert;
@@ -16,8 +16,8 @@ use alloc::format;
 use gilbert::GilbertState;
 use units::RngStream;
 
-/// One direction's own errors. Each kind draws from its own stream, and draws for every frame
-/// while it is configured, so that changing one moves no other.
+/// The independent errors of one direction. Each kind has its own random stream and draws for every
+/// frame while it is configured, so that changing one does not affect the others.
 #[derive(Debug)]
 pub(crate) struct Errors {
     loss: RngStream,
@@ -39,7 +39,7 @@ impl Errors {
         }
     }
 
-    /// What becomes of a frame of `on_air` bytes that passed through `passage`.
+    /// The drop cause of a frame of `on_air` octets under the conditions `passage`, if it is lost.
     pub(crate) fn strike(
         &mut self,
         config: &DirectionConfig,
@@ -66,9 +66,9 @@ impl Errors {
     }
 }
 
-/// The chance that at least one of `bits` bits is in error: `1 - (1 - ratio)^bits`.
+/// The probability of at least one error in `bits` bits: `1 - (1 - ratio)^bits`.
 pub(crate) fn packet_error(ratio: f64, bits: u64) -> f64 {
-    // By way of logarithms: 1 - 1e-12 leaves few digits.
+    // Logarithms, because 1 - 1e-12 leaves few significant digits.
     -libm::expm1(bits as f64 * libm::log1p(-ratio))
 }
 

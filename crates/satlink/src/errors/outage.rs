@@ -1,24 +1,24 @@
-//! Times at which nothing gets through.
+//! Outages of a link.
 
 use crate::Direction;
 use units::{Instant, Span};
 
-/// A blackout, once or again and again. A frame any part of which is on air during it is lost;
-/// the line goes on sending, since nobody tells it.
+/// An outage, once or periodic. A frame that overlaps it is lost; the transmitter continues to
+/// send, because it does not detect the outage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outage {
-    /// When it (first) begins, from the link's epoch.
+    /// Start of the (first) outage, from the link's epoch.
     pub at: Span,
-    /// How long it lasts.
+    /// Duration.
     pub length: Span,
-    /// From one beginning to the next; `None`: it happens once.
+    /// Period between starts; `None`: it occurs once.
     pub every: Option<Span>,
-    /// Which direction; `None`: both.
+    /// Direction; `None`: both.
     pub direction: Option<Direction>,
 }
 
 impl Outage {
-    /// Whether it touches the time from `from` to `to`, both counted from the link's epoch.
+    /// Whether it overlaps the interval from `from` to `to`, both relative to the link's epoch.
     pub(crate) fn touches(&self, direction: Direction, from: Span, to: Span) -> bool {
         if self.direction.is_some_and(|only| only != direction) || to < self.at {
             return false;
@@ -26,7 +26,7 @@ impl Outage {
         match self.every {
             None => from < self.at + self.length,
             Some(period) => {
-                // The last one to have begun by `to`.
+                // The last one that has started by `to`.
                 let passed = (to - self.at).as_nanos();
                 let began = self.at + Span::from_nanos(passed - passed % period.as_nanos());
                 from < began + self.length
@@ -34,7 +34,7 @@ impl Outage {
         }
     }
 
-    /// Whether it is on at `now`, counted from the link's `epoch`, for `direction`.
+    /// Whether it is active at `now` for `direction`, relative to the link's `epoch`.
     pub fn is_on(&self, direction: Direction, epoch: Instant, now: Instant) -> bool {
         now >= epoch && self.touches(direction, now.since(epoch), now.since(epoch))
     }
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_lost_when_any_part_of_it_is_inside() {
+    fn frame_that_overlaps_an_outage_is_lost() {
         let once = outage(None);
         let ms = Span::from_millis;
         assert!(!once.touches(Direction::Forward, ms(19_990), ms(19_999)));
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_periodic_one_comes_back() {
+    fn periodic_outage_repeats() {
         let periodic = outage(Some(60));
         let s = Span::from_secs;
         assert!(periodic.touches(Direction::Forward, s(81), s(81)));
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn one_direction_may_be_out_alone() {
+    fn outage_may_affect_one_direction() {
         let forward = Outage { direction: Some(Direction::Forward), ..outage(None) };
         let now = Instant::ZERO + Span::from_secs(25);
         assert!(forward.is_on(Direction::Forward, Instant::ZERO, now));

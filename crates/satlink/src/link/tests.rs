@@ -1,4 +1,4 @@
-//! The whole link, held against what can be computed by hand.
+//! The whole link, compared with computed values.
 
 use super::*;
 use crate::*;
@@ -7,7 +7,7 @@ use units::{BitRate, Span};
 
 mod properties;
 
-/// A frame that knows who it is.
+/// An identifiable frame.
 #[derive(Clone, Debug, PartialEq)]
 struct Packet {
     id: u64,
@@ -41,7 +41,7 @@ fn at_ms(ms: u64) -> Instant {
     Instant::ZERO + Span::from_millis(ms)
 }
 
-/// Everything that is left, at its own times.
+/// Delivers everything that is left, each at its time.
 fn drain(link: &mut Link<Packet>) -> Vec<Delivery<Packet>> {
     let mut all = Vec::new();
     while let Some(at) = link.poll_timeout() {
@@ -53,7 +53,7 @@ fn drain(link: &mut Link<Packet>) -> Vec<Delivery<Packet>> {
 }
 
 #[test]
-fn a_frame_takes_its_bits_and_the_way() {
+fn delivery_time_is_serialization_plus_propagation() {
     let mut link = link_of(DirectionConfig {
         rate: Some(BitRate::from_mbps(10)),
         delay: Span::from_millis(300),
@@ -71,7 +71,7 @@ fn a_frame_takes_its_bits_and_the_way() {
 }
 
 #[test]
-fn the_limit_counts_what_waits_and_what_is_in_service() {
+fn limit_includes_the_frame_in_service() {
     let rate = Some(BitRate::from_mbps(8));
     let with = |limit| DirectionConfig {
         rate,
@@ -89,7 +89,7 @@ fn the_limit_counts_what_waits_and_what_is_in_service() {
             .count();
         assert_eq!(queued, fits, "{limit:?}");
         assert_eq!(link.counters(Direction::Forward).dropped(DropCause::QueueFull).packets, 7);
-        // After one has been sent there is room for one more.
+        // After one has been sent there is room for another.
         let one_sent = at_ms(1);
         assert_eq!(link.offer(one_sent, Direction::Forward, packet(10, 1000)), Admission::Queued);
         assert!(link.audit());
@@ -97,7 +97,7 @@ fn the_limit_counts_what_waits_and_what_is_in_service() {
 }
 
 #[test]
-fn waiting_times_are_those_of_m_d_1() {
+fn waiting_times_match_m_d_1() {
     // Poisson arrivals at 0.7 of the rate, constant service S = 1 ms:
     // mean wait = rho S / (2 (1 - rho)) = 1.1667 ms.
     let mut link = link_of(DirectionConfig {
@@ -133,7 +133,7 @@ fn waiting_times_are_those_of_m_d_1() {
 }
 
 #[test]
-fn bit_errors_lose_packets_by_their_length() {
+fn bit_error_loss_depends_on_packet_length() {
     let mut link = link_of(DirectionConfig { bit_error_ratio: 1e-5, ..Default::default() });
     for (len, expected) in [(1500usize, 0.113_08), (100, 0.007_968)] {
         let before = link.counters(Direction::Forward).dropped(DropCause::BitError).packets;
@@ -171,7 +171,7 @@ fn jitter_stays_in_its_bounds_and_keeps_the_order() {
     let ordered = run(true, 1);
     assert!(ordered.is_sorted_by_key(|delivery| delivery.frame.id));
     assert!(!run(false, 1).is_sorted_by_key(|delivery| delivery.frame.id));
-    // Where packets are too far apart to meet, the delay is evenly distributed: its mean has a
+    // Where packets are too far apart to be reordered, the delay is uniform: its mean has a
     // standard error of 200 / sqrt(12) / 100 = 0.58 ms; four of them.
     let apart = run(true, 201);
     let mean = apart.iter().map(|d| d.at.since(d.sent_at).as_secs_f64()).sum::<f64>() / 1e4;
@@ -179,7 +179,7 @@ fn jitter_stays_in_its_bounds_and_keeps_the_order() {
 }
 
 #[test]
-fn a_shorter_delay_lets_nobody_overtake() {
+fn shorter_delay_does_not_reorder() {
     let config = |ms| LinkConfig {
         forward: DirectionConfig { delay: Span::from_millis(ms), ..Default::default() },
         ..LinkConfig::default()
@@ -222,7 +222,7 @@ fn duplicates_are_sent_and_counted() {
 }
 
 #[test]
-fn an_outage_takes_what_is_on_air_in_both_directions() {
+fn outage_loses_frames_on_air_in_both_directions() {
     let direction = DirectionConfig {
         rate: Some(BitRate::from_mbps(8)),
         delay: Span::from_millis(300),
@@ -253,7 +253,7 @@ fn an_outage_takes_what_is_on_air_in_both_directions() {
 }
 
 #[test]
-fn one_fading_process_strikes_both_directions() {
+fn fading_process_is_shared_by_both_directions() {
     let mut link = Link::new(
         &LinkConfig {
             shared: Some(TwoStateMarkov {
@@ -288,14 +288,14 @@ fn one_fading_process_strikes_both_directions() {
         seen[delivery.direction as usize].push((delivery.frame.id, delivery.at));
     }
     assert_eq!(seen[0], seen[1], "the same ones come through, with the same delays");
-    // A third of 2,000 s is bad, in some 667 stays; the share's standard error is about
-    // 2/3 1/3 sqrt(2/667) = 1.2 %; four.
+    // A third of 2,000 s is bad, in about 667 sojourns; the standard error of the fraction is about
+    // 2/3 1/3 sqrt(2/667) = 1.2 %; four of it.
     let lost = 1.0 - seen[0].len() as f64 / 20_000.0;
     assert!((lost - 1.0 / 3.0).abs() < 0.05, "{lost}");
 }
 
 #[test]
-fn red_marks_what_it_can_and_drops_the_rest() {
+fn red_marks_ecn_capable_frames_and_drops_others() {
     let red = Red {
         lower: Limit::Packets(5),
         upper: Limit::Packets(15),
@@ -309,7 +309,7 @@ fn red_marks_what_it_can_and_drops_the_rest() {
         queue: QueueConfig { discipline: Discipline::Red(red), limit: Limit::Packets(50) },
         ..DirectionConfig::default()
     });
-    // One packet each 0.98 ms onto a line that takes 1 ms for it: the queue creeps up.
+    // One packet per 0.98 ms on a link that takes 1 ms for it: the queue grows slowly.
     let mut now = Instant::ZERO;
     let mut got = Vec::new();
     for id in 0..20_000 {
@@ -340,7 +340,7 @@ fn a_fair_queue_shares_the_line_between_flows() {
         },
         ..DirectionConfig::default()
     });
-    // Flow 0 floods; flow 1 sends a quarter of the rate.
+    // Flow 0 exceeds the rate; flow 1 sends 1/4 of it.
     let mut got = [0u64; 3];
     for ms in 0..10_000u64 {
         for _ in 0..3 {
@@ -359,7 +359,7 @@ fn a_fair_queue_shares_the_line_between_flows() {
 }
 
 #[test]
-fn a_new_rate_holds_for_what_has_not_begun() {
+fn new_rate_applies_to_frames_not_yet_in_transmission() {
     let config = |rate| LinkConfig {
         forward: DirectionConfig { rate, ..DirectionConfig::default() },
         ..LinkConfig::default()
@@ -376,7 +376,7 @@ fn a_new_rate_holds_for_what_has_not_begun() {
         seen.push(delivery.at);
     }
     assert_eq!(seen, [at_ms(1), at_ms(3)]);
-    // Without a rate what waits goes as soon as the line is free.
+    // Without a rate queued frames are sent as soon as the transmitter is free.
     link.reconfigure(one_more, &config(None)).expect("valid");
     let rest: Vec<_> = drain(&mut link).iter().map(|d| d.at).collect();
     assert_eq!(rest, [at_ms(5), at_ms(5)]);
@@ -384,7 +384,7 @@ fn a_new_rate_holds_for_what_has_not_begun() {
 }
 
 #[test]
-fn wrong_configurations_are_refused_with_reasons() {
+fn invalid_configurations_are_rejected_with_reasons() {
     let refuse = |forward: DirectionConfig| {
         let config = LinkConfig { forward, ..LinkConfig::default() };
         Link::<Packet>::new(&config, 1, 0).expect_err("invalid")

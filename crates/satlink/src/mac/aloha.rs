@@ -1,15 +1,15 @@
-//! Slotted Aloha: whoever has something sends, and sends again what collided.
+//! Slotted Aloha: terminals send without coordination and retransmit after collisions.
 //!
 //! ```text
 //!   offer ──▶ cells ──▶ a slot of the next `window`, any carrier ──alone──▶ arrived
-//!                            ▲                             └──others──▶ noticed a round trip
-//!                            └──── window doubled, up to a limit ◀───── later
+//!                            ▲                             └─collision─▶ detected a round
+//!                            └──── window doubled, up to a limit ◀──────── trip later
 //! ```
 //!
-//! Nobody waits for a plan, so a lone terminal needs one way; with `G` bursts in a slot on average
-//! `G·e^-G` of them come through (Roberts 1972, for many terminals), which is 0.37 at most: a test
-//! holds that. Cells of a packet are sent each on its own, one in a slot; the packet arrives with
-//! the last.
+//! Terminals need no burst time plan, so a single terminal has a delay of one way. With a load of
+//! `G` bursts per slot the throughput is `G·e^-G` (Roberts 1972, for many terminals), at most 0.37;
+//! a test verifies it. The cells of a packet are sent independently, one per slot; the packet
+//! arrives with the last.
 //!
 //! ```
 //! use satlink::mac::aloha::{Aloha, AlohaConfig};
@@ -33,31 +33,31 @@ use alloc::format;
 use alloc::vec::Vec;
 use units::{BitRate, Instant, RngStream, Span};
 
-/// A channel of slotted Aloha and its terminals, all alike.
+/// A slotted Aloha channel and its terminals, all alike.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AlohaConfig {
-    /// Bits per second of one carrier.
+    /// Rate of one carrier in bit/s.
     pub rate: BitRate,
-    /// Carriers; a burst takes one of them by chance.
+    /// Number of carriers; a burst selects one at random.
     pub carriers: u32,
-    /// What a slot carries.
+    /// The capacity of a slot.
     pub format: SlotFormat,
-    /// Time between two slots.
+    /// Guard time between two slots.
     pub guard: Span,
-    /// From a terminal to the hub.
+    /// One-way delay from a terminal to the hub.
     pub way: Span,
-    /// A burst takes one of so many slots by chance, the first time.
+    /// Initial contention window in slots.
     pub window: u32,
-    /// Each collision doubles that, up to so many.
+    /// Maximum of the window, which each collision doubles.
     pub most: u32,
-    /// How often a cell is sent before its packet is given up; `None`: as often as it takes.
+    /// Maximum transmissions of a cell; `None`: unlimited.
     pub tries: Option<u32>,
-    /// Packets that wait in a terminal, at most.
+    /// Maximum packets queued in a terminal.
     pub queue: usize,
 }
 
 impl AlohaConfig {
-    /// One carrier of ATM cells; bursts begin in the next slot, and what collided is spread over
+    /// One carrier of ATM cells; first transmissions use the next slot, retransmissions a window of
     /// 16 slots and more.
     pub fn new(rate: BitRate, way: Span) -> Self {
         Self {
@@ -73,15 +73,15 @@ impl AlohaConfig {
         }
     }
 
-    /// The time of one slot, with its guard.
+    /// Duration of one slot, guard time included.
     pub fn slot(&self) -> Span {
         self.rate.time_for(self.format.on_air()) + self.guard
     }
 
-    /// Checks every number.
+    /// Checks all values.
     ///
     /// # Errors
-    /// The first setting that makes no sense.
+    /// The first invalid setting.
     pub fn validate(&self) -> Result<(), ScheduleError> {
         let error = |setting, expected| Err(ScheduleError { setting, expected });
         if self.carriers == 0 || self.carriers > 10_000 {
@@ -100,34 +100,34 @@ impl AlohaConfig {
     }
 }
 
-/// Slots over which a first collision is spread, whatever the first window was.
+/// Window in slots after a first collision, regardless of the initial window.
 const FIRST_SPREAD: u32 = 16;
 
-/// The accounts; at every moment `offered = delivered + overflowed + given_up + left + held`.
+/// Counters; at all times `offered = delivered + overflowed + given_up + left + held`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AlohaCounters {
-    /// Handed in.
+    /// Offered.
     pub offered: Tally,
-    /// Handed out.
+    /// Delivered.
     pub delivered: Tally,
-    /// Waiting, on air, or arrived and not yet fetched.
+    /// Queued, on air, or arrived and not yet fetched.
     pub held: Tally,
-    /// Dropped: no room in the terminal.
+    /// Dropped at a full queue of the terminal.
     pub overflowed: Tally,
-    /// Dropped: a cell of it collided as often as is tried.
+    /// Dropped after the maximum number of collisions of a cell.
     pub given_up: Tally,
     /// Bursts sent.
     pub bursts: u64,
-    /// Of those, bursts that came through.
+    /// Bursts received.
     pub through: u64,
-    /// Slots, each carrier's counted, in which anybody sent.
+    /// Slots with at least one burst, counted per carrier.
     pub busy: u64,
-    /// Gave up its place here after a collision: see [`Aloha::set_again`].
+    /// Moved to another channel after a collision: see [`Aloha::set_again`].
     pub left: Tally,
 }
 
 impl AlohaCounters {
-    /// Whether the accounts balance.
+    /// Whether packet conservation holds.
     pub fn balances(&self) -> bool {
         let sum = |part: fn(&Tally) -> u64| {
             [self.delivered, self.held, self.overflowed, self.given_up, self.left]
@@ -140,27 +140,27 @@ impl AlohaCounters {
     }
 }
 
-/// A packet that is on its way, cell by cell.
+/// A packet in transmission, cell by cell.
 #[derive(Debug)]
 struct Packet<F> {
     terminal: usize,
     frame: F,
-    /// Cells that have not come through.
+    /// Cells not yet received.
     left: u64,
     offered_at: Instant,
 }
 
-/// A packet that will not be tried again here.
+/// A packet that is not retransmitted on this channel.
 #[derive(Debug)]
 pub(super) struct Left<F> {
-    /// When its terminal hears of the collision.
+    /// When its terminal detects the collision.
     pub(super) at: Instant,
     pub(super) terminal: usize,
     pub(super) frame: F,
     pub(super) offered_at: Instant,
 }
 
-/// A cell that is to be sent.
+/// A cell to be sent.
 #[derive(Clone, Copy, Debug)]
 struct Burst {
     packet: u64,
@@ -168,18 +168,18 @@ struct Burst {
     window: u32,
 }
 
-/// A channel of slotted Aloha.
+/// A slotted Aloha channel.
 #[derive(Debug)]
 pub struct Aloha<F> {
     config: AlohaConfig,
-    /// By terminal: chance, packets, and the slot after the last one that it sends in.
+    /// By terminal: random stream, packets, and the slot after its last transmission.
     terminals: Vec<(RngStream, usize, u64)>,
     packets: BTreeMap<u64, Packet<F>>,
     next_packet: u64,
-    /// What is sent in which slot: terminal, carrier, burst.
+    /// Transmissions by slot: terminal, carrier, burst.
     slots: BTreeMap<u64, Vec<(usize, u32, Burst)>>,
     arrived: Arrivals<F>,
-    /// The chance with which what collided is tried again.
+    /// Probability of a retransmission after a collision.
     again: f64,
     left: VecDeque<Left<F>>,
     counters: AlohaCounters,
@@ -187,10 +187,10 @@ pub struct Aloha<F> {
 }
 
 impl<F: Frame> Aloha<F> {
-    /// A channel of `terminals`, whose randomness comes from `seed` and `run`.
+    /// A channel of `terminals` terminals, whose random numbers derive from `seed` and `run`.
     ///
     /// # Errors
-    /// When a setting makes no sense.
+    /// If a setting is invalid.
     pub fn new(
         config: &AlohaConfig,
         terminals: usize,
@@ -213,10 +213,10 @@ impl<F: Frame> Aloha<F> {
         })
     }
 
-    /// Gives `terminal` a packet for the hub.
+    /// Queues a packet at `terminal`.
     ///
     /// # Panics
-    /// When there is no such terminal.
+    /// If the terminal does not exist.
     pub fn offer(&mut self, now: Instant, terminal: usize, frame: F) -> Admission<F> {
         self.advance(now);
         let bytes = frame.len() as u64;
@@ -238,19 +238,19 @@ impl<F: Frame> Aloha<F> {
         Admission::Queued
     }
 
-    /// The chance with which a packet whose cell collides from now on is tried again; otherwise it
-    /// leaves, for another channel. 1 at first.
+    /// Sets the probability with which a packet is retransmitted here after a collision of its
+    /// cell; otherwise it leaves for another channel. Initially 1.
     pub fn set_again(&mut self, now: Instant, chance: f64) {
         self.advance(now);
         self.again = chance;
     }
 
-    /// The next packet that left. Its time may be yet to come.
+    /// The next packet that left. Its time may be in the future.
     pub(super) fn poll_left(&mut self) -> Option<Left<F>> {
         self.left.pop_front()
     }
 
-    /// When to call [`Aloha::poll_arrival`].
+    /// Returns when to call [`Aloha::poll_arrival`].
     pub fn poll_timeout(&self) -> Option<Instant> {
         let slot = self.slots.keys().next().map(|&slot| self.end_of(slot));
         [self.arrived.next_at(), slot].into_iter().flatten().min()
@@ -262,17 +262,17 @@ impl<F: Frame> Aloha<F> {
         self.arrived.fetch(now, &mut self.counters.held, &mut self.counters.delivered)
     }
 
-    /// The accounts.
+    /// Counters.
     pub fn counters(&self) -> &AlohaCounters {
         &self.counters
     }
 
-    /// Packets of `terminal` that have not come through.
+    /// Packets of `terminal` not yet received.
     pub fn backlog(&self, terminal: usize) -> usize {
         self.terminals[terminal].1
     }
 
-    /// Whether the accounts balance, with what is held counted again.
+    /// Whether packet conservation holds, with the held packets recounted.
     pub fn audit(&self) -> bool {
         let mut held = Tally::default();
         self.packets.values().for_each(|packet| held.add(packet.frame.len() as u64));
@@ -284,14 +284,14 @@ impl<F: Frame> Aloha<F> {
         Instant::ZERO + self.config.slot() * (slot + 1)
     }
 
-    /// Puts a burst into a slot that begins after `from`: of those that its window allows, the
-    /// first in which its terminal does not send yet.
+    /// Schedules a burst in a slot that starts after `from`: a random slot of its window, or the
+    /// next one in which its terminal does not send yet.
     fn send(&mut self, from: Instant, terminal: usize, burst: Burst) {
         let first = from.as_nanos().div_ceil(self.config.slot().as_nanos());
         let (rng, _, busy) = &mut self.terminals[terminal];
         let mut slot = first + rng.below(u64::from(burst.window));
         if burst.tries == 0 {
-            // Cells of one terminal follow each other.
+            // The cells of a terminal are consecutive.
             slot = slot.max(*busy);
             *busy = slot + 1;
         }
@@ -307,7 +307,7 @@ impl<F: Frame> Aloha<F> {
             }
             let Some(mut bursts) = self.slots.remove(&slot) else { break };
             self.now = self.now.max(at);
-            // Of a packet that is not here any more nothing is tried again.
+            // Cells of a packet that has left are not retransmitted.
             bursts
                 .retain(|(.., burst)| burst.tries == 0 || self.packets.contains_key(&burst.packet));
             for (place, &(terminal, carrier, burst)) in bursts.iter().enumerate() {
@@ -352,7 +352,7 @@ impl<F: Frame> Aloha<F> {
         if !self.packets.contains_key(&packet) {
             return;
         }
-        // The hub says what came through, and that takes a round trip.
+        // The hub's acknowledgement takes a round trip.
         let heard = at + self.config.way + self.config.way;
         if self.again < 1.0 && !self.terminals[terminal].0.chance(self.again) {
             self.leave(heard, packet);
@@ -383,7 +383,7 @@ mod tests {
         Aloha::new(&config, terminals, 3, 0).unwrap()
     }
 
-    /// Poisson arrivals of one cell, `load` in a slot on each carrier, for `slots` slots.
+    /// Poisson arrivals of single cells with `load` per slot and carrier, for `slots` slots.
     fn offer(channel: &mut Aloha<Vec<u8>>, terminals: u64, load: f64, slots: f64) {
         let mut rng = RngStream::new(5, 0, "arrivals");
         let slot = channel.config.slot().as_secs_f64();
@@ -400,7 +400,7 @@ mod tests {
 
     /// S = G·e^-G.
     #[test]
-    fn throughput_is_as_the_formula_has_it() {
+    fn throughput_matches_the_formula() {
         for carriers in [1, 4] {
             for load in [0.1, 0.5, 1.0, 2.0] {
                 let mut channel =
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lone_terminal_needs_one_way_and_a_slot() {
+    fn single_terminal_has_a_delay_of_one_way_and_its_slots() {
         let mut channel = channel(|_| {}, 2);
         channel.offer(Instant::ZERO, 0, alloc::vec![0; 120]);
         let end = Instant::ZERO + Span::from_secs(1);
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn below_its_capacity_everything_comes_through_in_the_end() {
+    fn all_packets_arrive_below_capacity() {
         let mut channel = channel(|_| {}, 100);
         offer(&mut channel, 100, 0.2, 5_000.0);
         while channel.poll_arrival(Instant::ZERO + Span::from_secs(600)).is_some() {}
@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_make_no_sense_are_refused() {
+    fn invalid_settings_are_rejected() {
         let error = |change: fn(&mut AlohaConfig)| {
             let mut config = AlohaConfig::new(BitRate::from_kbps(100), Span::ZERO);
             change(&mut config);

@@ -1,4 +1,4 @@
-//! What has come through a shared channel and waits to be fetched.
+//! Packets that arrived over a shared channel and are not yet fetched.
 
 use crate::{Frame, Tally};
 use alloc::collections::VecDeque;
@@ -7,9 +7,9 @@ use units::Instant;
 /// A packet that arrived at the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrived<F> {
-    /// When its last bit did.
+    /// When its last bit arrived.
     pub at: Instant,
-    /// Which terminal sent it.
+    /// The terminal that sent it.
     pub terminal: usize,
     /// The packet.
     pub frame: F,
@@ -17,7 +17,7 @@ pub struct Arrived<F> {
     pub offered_at: Instant,
 }
 
-/// Packets in the order in which they arrive; those to come may stand there already.
+/// Packets in order of arrival, future ones included.
 #[derive(Debug)]
 pub(super) struct Arrivals<F>(VecDeque<Arrived<F>>);
 
@@ -26,24 +26,24 @@ impl<F: Frame> Arrivals<F> {
         Self(VecDeque::new())
     }
 
-    /// One that arrives no earlier than those before it.
+    /// Adds a packet that arrives no earlier than those before it.
     pub(super) fn push(&mut self, arrived: Arrived<F>) {
         debug_assert!(self.0.back().is_none_or(|last| last.at <= arrived.at), "in order");
         self.0.push_back(arrived);
     }
 
-    /// When the next one does.
+    /// When the next packet arrives.
     pub(super) fn next_at(&self) -> Option<Instant> {
         self.0.front().map(|arrived| arrived.at)
     }
 
-    /// The next one, if that is not after `now`.
+    /// The next packet, if it arrives by `now`.
     pub(super) fn pop(&mut self, now: Instant) -> Option<Arrived<F>> {
         self.0.front().filter(|arrived| arrived.at <= now)?;
         self.0.pop_front()
     }
 
-    /// The same, moved from `held` to `delivered`.
+    /// As `pop`, and moves the packet from `held` to `delivered`.
     pub(super) fn fetch(
         &mut self,
         now: Instant,
@@ -57,7 +57,7 @@ impl<F: Frame> Arrivals<F> {
         Some(arrived)
     }
 
-    /// Adds up what is there.
+    /// Adds the packets to `held`.
     pub(super) fn count_into(&self, held: &mut Tally) {
         self.0.iter().for_each(|arrived| held.add(arrived.frame.len() as u64));
     }

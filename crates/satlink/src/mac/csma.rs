@@ -1,19 +1,19 @@
-//! Carrier sense multiple access, p-persistent and half-duplex, as KISS has it.
+//! Carrier sense multiple access, p-persistent and half-duplex, as in KISS.
 //!
 //! ```text
-//!                 frames wait                      draw ≤ p
+//!                 frames queued                    draw ≤ p
 //!      ┌──────┐ ───────────▶ ┌──────────────────┐ ──────────▶ ┌────────┐ ─▶ ┌────────┐ ─▶ ┌──────┐
-//!      │ idle │              │ look: free? draw │             │ key up │    │ frames │    │ tail │
+//!      │ idle │              │ channel idle?    │             │ key up │    │ frames │    │ tail │
 //!      └──────┘ ◀───┐        └─┬──────▲───────┬─┘             └────────┘    └────────┘    └──┬───┘
 //!                   │    busy: │      │       │ draw > p: wait a slot                        │
-//!                   │   wait until it goes ◀──┘                                              │
-//!                   └───────────────────────────────────────────────── nothing waits ◀───────┘
+//!                   │  defer to its end ◀─────┘                                              │
+//!                   └─────────────────────────────────────────────────── queue empty ◀───────┘
 //! ```
 //!
-//! Stations hear each other's carrier [`CsmaConfig::propagation`] and [`CsmaConfig::detection`]
-//! after it comes or goes; two that key up within that time collide. A frame is lost when any
-//! other station is on air at the same time as it, when its receiver is, or when a bit of it is
-//! in error. Nobody tells the sender: repairing is for the layers above.
+//! Stations detect a carrier's start and end after [`CsmaConfig::propagation`] and
+//! [`CsmaConfig::detection`]; two that key up within that time collide. A frame is lost if another
+//! station is on air at the same time, if its receiver is transmitting, or on a bit error. The
+//! sender is not informed: recovery is left to higher layers.
 //!
 //! ```
 //! use satlink::mac::csma::{Csma, CsmaConfig};
@@ -32,8 +32,8 @@
 //! # Ok::<(), satlink::mac::csma::CsmaError>(())
 //! ```
 //!
-//! Source: Chepponis and Karn, "The KISS TNC", section 6; the parameters bear their own words in
-//! [`CsmaConfig`]. What is sent in one transmission is what waits when each frame ends, up to
+//! Source: Chepponis and Karn, "The KISS TNC", section 6; [`CsmaConfig`] gives their names of the
+//! parameters. A transmission contains the frames that are queued at the end of each frame, up to
 //! [`CsmaConfig::most_frames`].
 
 mod config;
@@ -48,14 +48,14 @@ use alloc::vec::Vec;
 use station::{Phase, Station, Waiting};
 use units::{Instant, RngStream, Serializer, Span};
 
-/// A frame that was heard by the station that it was for.
+/// A frame received by its destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heard<F> {
     /// When its last bit arrived.
     pub at: Instant,
-    /// Who sent it.
+    /// Source.
     pub from: usize,
-    /// Whom it was for.
+    /// Destination.
     pub to: usize,
     /// The frame.
     pub frame: F,
@@ -63,35 +63,35 @@ pub struct Heard<F> {
     pub offered_at: Instant,
 }
 
-/// The accounts of a channel, or of one station's frames.
+/// Counters of a channel, or of one station's frames.
 ///
-/// At every moment `offered = delivered + dropped + held`; see [`CsmaCounters::balances`].
+/// At all times `offered = delivered + dropped + held`; see [`CsmaCounters::balances`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CsmaCounters {
-    /// Handed in.
+    /// Offered.
     pub offered: Tally,
-    /// Handed out.
+    /// Delivered.
     pub delivered: Tally,
-    /// Waiting, on air, or heard and not yet fetched.
+    /// Queued, on air, or received and not yet fetched.
     pub held: Tally,
-    /// Dropped: no room in the station.
+    /// Dropped at a full queue of the station.
     pub overflowed: Tally,
-    /// Dropped: another station was on air at the same time.
+    /// Lost: another station was on air at the same time.
     pub collided: Tally,
-    /// Dropped: the receiver was on air itself.
+    /// Lost: the receiver was transmitting.
     pub unheard: Tally,
-    /// Dropped: a bit in error.
+    /// Lost: a bit error.
     pub corrupted: Tally,
-    /// Put on air, bytes with framing.
+    /// Transmitted; octets include framing.
     pub sent: Tally,
-    /// How often a station keyed up.
+    /// Number of transmissions.
     pub transmissions: u64,
-    /// Time for which a station was keyed up, overlapping times counted each.
+    /// Sum of the stations' times on air, overlaps counted each.
     pub on_air: Span,
 }
 
 impl CsmaCounters {
-    /// Whether the accounts balance.
+    /// Whether packet conservation holds.
     pub fn balances(&self) -> bool {
         let sum = |part: fn(&Tally) -> u64| {
             let dropped = [self.overflowed, self.collided, self.unheard, self.corrupted];
@@ -102,16 +102,16 @@ impl CsmaCounters {
     }
 }
 
-/// A half-duplex channel that stations share.
+/// A half-duplex channel shared by stations.
 ///
-/// As for a [`Link`](crate::Link), everything is computed from scheduled times: late calls
-/// change nothing. Time that runs backwards counts as standing still.
+/// As for a [`Link`](crate::Link), all events are computed from scheduled times: late calls change
+/// nothing. If time runs backwards it counts as unchanged.
 #[derive(Debug)]
 pub struct Csma<F> {
     config: CsmaConfig,
     stations: Vec<Station<F>>,
     bursts: Vec<Burst>,
-    /// Frames on air or on their way, by the time of their arrival.
+    /// Frames on air or in propagation, by time of arrival.
     under_way: BTreeMap<(Instant, u64), UnderWay<F>>,
     next_frame: u64,
     heard: VecDeque<Heard<F>>,
@@ -119,12 +119,12 @@ pub struct Csma<F> {
     now: Instant,
 }
 
-/// One station's being on air.
+/// A transmission of a station.
 #[derive(Clone, Copy, Debug)]
 struct Burst {
     station: usize,
     start: Instant,
-    /// Not known before the last frame is out.
+    /// Unknown before the end of the last frame.
     end: Option<Instant>,
 }
 
@@ -144,20 +144,20 @@ struct UnderWay<F> {
     corrupted: bool,
 }
 
-/// What a station hears.
+/// Carrier sense of a station.
 enum Carrier {
     Free,
-    /// It goes at this time.
+    /// Busy until this time.
     Until(Instant),
-    /// Its end is not known.
+    /// Busy with an unknown end.
     On,
 }
 
 impl<F: Frame> Csma<F> {
-    /// A channel of `stations` stations, whose randomness comes from `seed` and `run`.
+    /// A channel of `stations` stations, whose random numbers derive from `seed` and `run`.
     ///
     /// # Errors
-    /// When a setting makes no sense.
+    /// If a setting is invalid.
     pub fn new(
         config: &CsmaConfig,
         stations: usize,
@@ -184,10 +184,10 @@ impl<F: Frame> Csma<F> {
         })
     }
 
-    /// Gives station `from` a frame for station `to`.
+    /// Queues a frame of station `from` for station `to`.
     ///
     /// # Panics
-    /// When there is no such station, or both are the same.
+    /// If a station does not exist, or both are the same.
     pub fn offer(&mut self, now: Instant, from: usize, to: usize, frame: F) -> Admission<F> {
         assert!(to < self.stations.len() && to != from, "from {from} to {to}: no such pair");
         self.advance(now);
@@ -206,7 +206,7 @@ impl<F: Frame> Csma<F> {
         Admission::Queued
     }
 
-    /// When to call [`Csma::poll_delivery`].
+    /// Returns when to call [`Csma::poll_delivery`].
     pub fn poll_timeout(&self) -> Option<Instant> {
         if let Some(heard) = self.heard.front() {
             return Some(heard.at);
@@ -214,7 +214,7 @@ impl<F: Frame> Csma<F> {
         self.next_event()
     }
 
-    /// The next frame that was heard by `now`.
+    /// The next frame received by `now`.
     pub fn poll_delivery(&mut self, now: Instant) -> Option<Heard<F>> {
         self.advance(now);
         let heard = self.heard.pop_front()?;
@@ -224,12 +224,12 @@ impl<F: Frame> Csma<F> {
         Some(heard)
     }
 
-    /// The accounts.
+    /// Counters.
     pub fn counters(&self) -> &CsmaCounters {
         &self.counters
     }
 
-    /// Whether the accounts balance, with what is held counted again.
+    /// Whether packet conservation holds, with the held frames recounted.
     pub fn audit(&self) -> bool {
         let mut held = Tally::default();
         let waiting = self.stations.iter().flat_map(|station| &station.queue);
@@ -243,12 +243,12 @@ impl<F: Frame> Csma<F> {
         held == self.counters.held && self.counters.balances()
     }
 
-    /// Frames that wait in `station`, those on air not counted.
+    /// Frames queued in `station`, except those on air.
     pub fn backlog(&self, station: usize) -> usize {
         self.stations[station].queue.len()
     }
 
-    /// Whether nothing of `station` waits or is on air.
+    /// Whether `station` has no frame queued or on air.
     pub fn is_silent(&self, station: usize) -> bool {
         self.stations[station].phase == Phase::Idle
     }
@@ -259,8 +259,7 @@ impl<F: Frame> Csma<F> {
         stations.chain(arrival).min()
     }
 
-    /// Does everything that is due by `now`, in the order of time; arrivals go first, then
-    /// stations by their numbers.
+    /// Processes all events due by `now` in order of time; arrivals first, then stations by number.
     fn advance(&mut self, now: Instant) {
         while let Some(at) = self.next_event().filter(|&at| at <= now) {
             self.now = self.now.max(at);
@@ -292,7 +291,7 @@ impl<F: Frame> Csma<F> {
         }
     }
 
-    /// Free or busy; and if free, a draw.
+    /// Senses the channel; if it is idle, draws.
     fn look(&mut self, at: Instant, index: usize) {
         let carrier = self.carrier(at, index);
         let station = &mut self.stations[index];
@@ -324,7 +323,7 @@ impl<F: Frame> Csma<F> {
         found
     }
 
-    /// The next frame of a transmission, or its end.
+    /// Sends the next frame of a transmission, or ends it.
     fn send(&mut self, at: Instant, index: usize, frames: u32) {
         let station = &mut self.stations[index];
         let more = frames < self.config.most_frames;
@@ -346,7 +345,8 @@ impl<F: Frame> Csma<F> {
         self.under_way.insert(key, frame);
     }
 
-    /// Station `index` lets the channel go at `end`: who waits for that looks when it is heard.
+    /// Ends the transmission of station `index` at `end`: deferring stations sense the channel when
+    /// they detect that.
     fn unkey(&mut self, index: usize, end: Instant) {
         let late = self.config.propagation + self.config.detection;
         for burst in &mut self.bursts {
@@ -363,7 +363,7 @@ impl<F: Frame> Csma<F> {
         self.forget();
     }
 
-    /// Drops the record of what nobody will hear or collide with any more.
+    /// Discards transmissions that can no longer be sensed or collide.
     fn forget(&mut self) {
         let late = self.config.propagation * 2 + self.config.detection;
         let needed = self.under_way.values().map(|frame| frame.first_bit).min();
@@ -371,7 +371,7 @@ impl<F: Frame> Csma<F> {
         self.bursts.retain(|burst| burst.end.is_none_or(|end| end + late >= needed));
     }
 
-    /// A frame's last bit is at its receiver.
+    /// Handles the arrival of a frame's last bit at its receiver.
     fn arrive(&mut self, at: Instant, frame: UnderWay<F>) {
         let UnderWay { from, waiting, first_bit, last_bit, corrupted } = frame;
         let to = waiting.to;

@@ -1,14 +1,14 @@
 //! Demand-assigned circuits, a single channel per carrier: DAMA/SCPC.
 //!
 //! ```text
-//!   packet ──▶ ask ──way──▶ hub: a carrier is free? ──way──▶ send at the carrier's rate ──▶ …
-//!                              └ no: wait in turn                 idle for `hold`: give it back
+//!   packet ──▶ request ──▶ hub: carrier free? ──▶ assignment ──▶ send at the carrier's rate ──▶ …
+//!                             └ no: queue                        idle for `hold`: release
 //! ```
 //!
-//! A terminal that has something to send asks for a carrier of its own, has it until it has been
-//! silent for a while, and nobody else sends there meanwhile. That fits calls and long transfers,
-//! and wastes a round trip and a carrier on short ones. With Poisson arrivals, exponential lengths
-//! and no way to go it is Erlang's waiting system, which a test holds it to.
+//! A terminal with packets requests a carrier of its own and keeps it until it has been idle for a
+//! time. This suits calls and long transfers; for short ones it costs a round trip and an idle
+//! carrier. With Poisson arrivals, exponential lengths and no propagation delay it is an M/M/c
+//! queue (Erlang C), which a test verifies.
 
 use super::arrivals::{Arrivals, Arrived};
 use super::schedule::ScheduleError;
@@ -20,46 +20,46 @@ use units::{BitRate, Instant, Span};
 /// A pool of carriers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DamaConfig {
-    /// Bits per second of one carrier.
+    /// Rate of one carrier in bit/s.
     pub rate: BitRate,
-    /// How many there are.
+    /// Number of carriers.
     pub carriers: u32,
-    /// From a terminal to the hub.
+    /// One-way delay from a terminal to the hub.
     pub way: Span,
-    /// How long a terminal keeps a carrier on which it has nothing to send.
+    /// Idle time after which a terminal releases its carrier.
     pub hold: Span,
-    /// Packets that wait in a terminal, at most.
+    /// Maximum packets queued in a terminal.
     pub queue: usize,
 }
 
-/// The accounts; at every moment `offered = delivered + overflowed + held`.
+/// Counters; at all times `offered = delivered + overflowed + held`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DamaCounters {
-    /// Handed in.
+    /// Offered.
     pub offered: Tally,
-    /// Handed out.
+    /// Delivered.
     pub delivered: Tally,
-    /// Waiting, on air, or arrived and not yet fetched.
+    /// Queued, on air, or arrived and not yet fetched.
     pub held: Tally,
-    /// Dropped: no room in the terminal.
+    /// Dropped at a full queue of the terminal.
     pub overflowed: Tally,
-    /// Carriers asked for.
+    /// Requests for a carrier.
     pub asked: u64,
-    /// Of those, how often all were taken.
+    /// Requests that found all carriers assigned.
     pub waited: u64,
-    /// Time for which carriers were assigned, each counted, up to the last that was given back.
+    /// Sum of the times for which carriers were assigned, until the last release.
     pub assigned: Span,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Nothing to send.
+    /// No packets.
     Idle,
-    /// Asked, and has no carrier yet.
+    /// A carrier is requested.
     Asking,
-    /// Sends until then.
+    /// Sends until this time.
     Sending,
-    /// Has a carrier and nothing to send, since then.
+    /// Has a carrier and no packets since this time.
     Holding(Instant),
 }
 
@@ -72,15 +72,15 @@ struct Terminal<F> {
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// A request is at the hub.
+    /// A request arrives at the hub.
     Asked,
-    /// An assignment is at the terminal.
+    /// An assignment arrives at the terminal.
     Assigned,
-    /// A packet is out.
+    /// A packet is sent.
     Sent,
-    /// A carrier has been silent for long enough, if it has been since then.
+    /// A carrier has been idle for `hold`, if it has been idle since this time.
     Silent(Instant),
-    /// The hub knows that a carrier is free.
+    /// A release arrives at the hub.
     Freed,
 }
 
@@ -90,7 +90,7 @@ pub struct Dama<F> {
     config: DamaConfig,
     terminals: Vec<Terminal<F>>,
     free: u32,
-    /// Who waits for a carrier, in turn.
+    /// Terminals waiting for a carrier, first come first served.
     line: VecDeque<usize>,
     agenda: BTreeMap<(Instant, u64), (usize, Event)>,
     next_event: u64,
@@ -100,10 +100,10 @@ pub struct Dama<F> {
 }
 
 impl<F: Frame> Dama<F> {
-    /// A pool for `terminals`.
+    /// A pool for `terminals` terminals.
     ///
     /// # Errors
-    /// When a setting makes no sense.
+    /// If a setting is invalid.
     pub fn new(config: &DamaConfig, terminals: usize) -> Result<Self, ScheduleError> {
         let error = |setting, expected| Err(ScheduleError { setting, expected });
         if config.carriers == 0 || config.carriers > 100_000 {
@@ -127,10 +127,10 @@ impl<F: Frame> Dama<F> {
         })
     }
 
-    /// Gives `terminal` a packet for the hub.
+    /// Queues a packet at `terminal`.
     ///
     /// # Panics
-    /// When there is no such terminal.
+    /// If the terminal does not exist.
     pub fn offer(&mut self, now: Instant, terminal: usize, frame: F) -> Admission<F> {
         self.advance(now);
         let bytes = frame.len() as u64;
@@ -152,7 +152,7 @@ impl<F: Frame> Dama<F> {
         Admission::Queued
     }
 
-    /// When to call [`Dama::poll_arrival`].
+    /// Returns when to call [`Dama::poll_arrival`].
     pub fn poll_timeout(&self) -> Option<Instant> {
         let event = self.agenda.keys().next().map(|&(at, _)| at);
         [self.arrived.next_at(), event].into_iter().flatten().min()
@@ -164,12 +164,12 @@ impl<F: Frame> Dama<F> {
         self.arrived.fetch(now, &mut self.counters.held, &mut self.counters.delivered)
     }
 
-    /// The accounts.
+    /// Counters.
     pub fn counters(&self) -> &DamaCounters {
         &self.counters
     }
 
-    /// Whether nothing is lost and no carrier is assigned twice.
+    /// Whether packet conservation holds and no carrier is assigned twice.
     pub fn audit(&self) -> bool {
         let counters = &self.counters;
         let sum = counters.delivered.packets + counters.held.packets + counters.overflowed.packets;
@@ -219,7 +219,7 @@ impl<F: Frame> Dama<F> {
         }
     }
 
-    /// Begins with the next packet.
+    /// Starts sending the next packet.
     fn send(&mut self, at: Instant, terminal: usize) {
         let Some((frame, _)) = self.terminals[terminal].queue.front() else {
             self.terminals[terminal].state = State::Holding(at);
@@ -265,7 +265,7 @@ mod tests {
         Dama::new(&config, terminals).unwrap()
     }
 
-    /// The chance to wait in M/M/c at an offered load of `load` Erlang.
+    /// The probability of waiting in M/M/c at an offered load of `load` Erlang.
     fn erlang_c(carriers: u32, load: f64) -> f64 {
         let mut blocked = 1.0;
         for count in 1..=carriers {
@@ -276,10 +276,10 @@ mod tests {
     }
 
     #[test]
-    fn the_share_that_waits_is_erlangs() {
+    fn waiting_probability_matches_erlang_c() {
         let mut rng = RngStream::new(1, 0, "calls");
         let (carriers, load) = (8, 6.0);
-        // Packets of 1 s on average; each from a terminal of its own.
+        // Packets of 1 s on average, each from a terminal of its own.
         let calls = 30_000;
         let mut pool = pool(carriers, 0, 0, calls);
         let mut at = 0.0;
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circuit_costs_a_round_trip_once_and_is_held_for_a_while() {
+    fn assignment_costs_one_round_trip_and_is_held() {
         let mut pool = pool(1, 270, 1_000, 2);
         let at = |ms| Instant::ZERO + Span::from_millis(ms);
         let when = |pool: &mut Dama<Vec<u8>>, end| {
@@ -305,7 +305,7 @@ mod tests {
                 .map(|arrived| (arrived.at.as_nanos() / 1_000_000, arrived.terminal))
         };
         pool.offer(at(0), 0, alloc::vec![0; 100]);
-        // Asked, assigned, 100 ms, and the way.
+        // Request, assignment, 100 ms, and propagation.
         assert_eq!(when(&mut pool, 2_000), Some((910, 0)));
         let mut other = self::pool(1, 270, 1_000, 2);
         other.offer(at(0), 0, alloc::vec![0; 100]);
@@ -313,7 +313,7 @@ mod tests {
         other.offer(at(1_000), 1, alloc::vec![0; 100]);
         assert_eq!(when(&mut other, 9_000), Some((910, 0)));
         assert_eq!(when(&mut other, 9_000), Some((1_370, 0)), "at once, while it is held");
-        // The other waits until a second of silence is over and the hub knows.
+        // The other terminal waits until 1 s of idle time has passed and the release has arrived.
         assert_eq!(when(&mut other, 9_000), Some((2_100 + 270 + 270 + 100 + 270, 1)));
         assert_eq!(other.counters().waited, 1);
     }

@@ -1,18 +1,18 @@
-//! Random and dedicated access side by side: reverse channels of two kinds.
+//! Random and dedicated access side by side: return channels of two kinds.
 //!
 //! ```text
-//!   short packet, nothing waits ─────▶ random carriers (slotted Aloha) ─────────▶ hub
-//!   everything else ──▶ queue ──────▶ slots of the dedicated carriers (MF-TDMA) ─▶ hub
-//!                         └─ an empty queue's first packet asks on a random carrier ─▲
+//!   short packet, empty queue ───────▶ random carriers (slotted Aloha) ─────────▶ hub
+//!   all others ──▶ queue ───────────▶ slots of the dedicated carriers (MF-TDMA) ▶ hub
+//!                    └─ the first packet of an empty queue sends a request by random access ─▲
 //! ```
 //!
-//! A request or an acknowledgement goes at once and needs no plan; a transfer asks with one burst
-//! and then has slots. Where more is sent on random carriers than they can bear, the hub says once
-//! a frame with what chance a packet, a request, and what collided may be sent there; the rest
-//! takes its turn on the dedicated carriers, and asks in bursts of its terminal's own.
+//! A request or an acknowledgement is sent without a plan; a transfer sends one capacity request
+//! and then has slots. When the random carriers are overloaded, the hub announces once per frame
+//! the probability with which packets, requests and retransmissions may use them; all others use
+//! the dedicated carriers and send requests in sync bursts.
 //!
-//! Source: Recommendation ITU-R S.1711, section 4.1.2.2 and figure 41 (RA and DA channels); which
-//! packet takes which is not said there, nor what happens under load.
+//! Source: Recommendation ITU-R S.1711, section 4.1.2.2 and figure 41 (RA and DA channels); it
+//! specifies neither which packets use which channel nor the behaviour under load.
 
 mod control;
 
@@ -27,15 +27,15 @@ use alloc::vec::Vec;
 use control::Control;
 use units::{Instant, RngStream};
 
-/// What goes over random carriers.
+/// Content of a random-access burst.
 #[derive(Clone, Debug)]
 enum Word<F> {
     Packet(F),
-    /// A request for so many slots, in a burst of its own.
+    /// A capacity request for so many slots, in a burst of its own.
     Ask(u32),
 }
 
-/// A request is one cell.
+/// A request takes one cell.
 const ASK_BYTES: usize = 8;
 
 impl<F: Frame> Frame for Word<F> {
@@ -52,35 +52,35 @@ impl<F: Frame> Frame for Word<F> {
 pub struct Mixed<F> {
     random: Aloha<Word<F>>,
     dedicated: MfTdma<F>,
-    /// Slots of the longest packet that goes over random carriers.
+    /// Slots of the longest packet sent by random access.
     short: u64,
     format: super::slots::SlotFormat,
     control: Control,
     /// By terminal.
     chance: Vec<RngStream>,
-    /// What the dedicated carriers will be told of what happened on the others.
+    /// Pending notifications to the dedicated carriers.
     due: BTreeMap<(Instant, u64), Due<F>>,
     next_due: u64,
     arrived: Arrivals<F>,
-    /// Packets that moved to dedicated carriers and found no room there.
+    /// Packets that moved to dedicated carriers and were dropped at a full queue there.
     crowded_out: u64,
 }
 
-/// What the dedicated carriers will be told.
+/// A notification to the dedicated carriers.
 #[derive(Debug)]
 enum Due<F> {
-    /// The hub has heard a request.
+    /// The hub has received a request.
     Ask(usize, u32),
-    /// A terminal sends a packet there that left the random carriers.
+    /// A packet has left the random carriers.
     Left(Left<Word<F>>),
 }
 
 impl<F: Frame> Mixed<F> {
-    /// A link whose packets of up to `short` slots go over random carriers.
+    /// A link whose packets of up to `short` slots use random carriers.
     ///
     /// # Errors
-    /// When a setting makes no sense, or a terminal whose request was served too late would have
-    /// nothing to ask again with: dedicated carriers need `sync`, or free slots.
+    /// If a setting is invalid, or a terminal whose request expired could not send another one:
+    /// dedicated carriers need `sync`, or free slots.
     pub fn new(
         random: &AlohaConfig,
         dedicated: &MfTdmaConfig,
@@ -108,10 +108,10 @@ impl<F: Frame> Mixed<F> {
         })
     }
 
-    /// Gives `terminal` a packet for the hub.
+    /// Queues a packet at `terminal`.
     ///
     /// # Panics
-    /// When there is no such terminal.
+    /// If the terminal does not exist.
     pub fn offer(&mut self, now: Instant, terminal: usize, frame: F) -> Admission<F> {
         self.advance(now);
         let idle = self.dedicated.backlog(terminal) == 0;
@@ -130,14 +130,14 @@ impl<F: Frame> Mixed<F> {
         admission
     }
 
-    /// Whether `terminal` may send on random carriers now.
+    /// Whether `terminal` may use random carriers now.
     fn may(&mut self, now: Instant, terminal: usize) -> bool {
         let chance = self.control.at(now);
         chance >= 1.0 || self.chance[terminal].chance(chance)
     }
 
-    /// Asks for slots for what waits in `terminal`, on a random carrier. Where that may not be, or
-    /// the request finds no room, sync bursts and traffic slots ask.
+    /// Sends a capacity request for the queue of `terminal` by random access. If that is not
+    /// allowed, or the queue there is full, sync bursts and traffic slots carry the request.
     fn ask(&mut self, now: Instant, terminal: usize) {
         if self.may(now, terminal) {
             let slots = u32::try_from(self.dedicated.backlog(terminal)).unwrap_or(u32::MAX);
@@ -145,16 +145,16 @@ impl<F: Frame> Mixed<F> {
         }
     }
 
-    /// The hub counts on `slots` for what `terminal` is about to send, in place of being asked.
+    /// Announces that `terminal` will need `slots`, in place of a request.
     ///
     /// # Panics
-    /// When there is no such terminal.
+    /// If the terminal does not exist.
     pub fn expect(&mut self, now: Instant, terminal: usize, slots: u32) {
         self.advance(now);
         self.dedicated.expect(now, terminal, slots);
     }
 
-    /// When to call [`Mixed::poll_arrival`].
+    /// Returns when to call [`Mixed::poll_arrival`].
     pub fn poll_timeout(&self) -> Option<Instant> {
         let due = self.due.keys().next().map(|&(at, _)| at);
         let next = [
@@ -172,7 +172,7 @@ impl<F: Frame> Mixed<F> {
         self.arrived.pop(now)
     }
 
-    /// The random carriers.
+    /// Counters of the random carriers.
     pub fn random(&self) -> &super::aloha::AlohaCounters {
         self.random.counters()
     }
@@ -182,19 +182,18 @@ impl<F: Frame> Mixed<F> {
         &self.dedicated
     }
 
-    /// The chance with which random carriers may be used, as the hub says it now; 1 unless there
-    /// is too much on them.
+    /// The hub's current probability for the use of random carriers; 1 unless they are overloaded.
     pub fn permission(&self) -> f64 {
         self.control.latest()
     }
 
-    /// Packets that left the random carriers after a collision and found no room in their
-    /// terminal's queue for the others.
+    /// Packets that left the random carriers after a collision and were dropped at a full queue for
+    /// the dedicated ones.
     pub fn crowded_out(&self) -> u64 {
         self.crowded_out
     }
 
-    /// Frame by frame, so that late calls change nothing.
+    /// Advances frame by frame, so that late calls change nothing.
     fn advance(&mut self, now: Instant) {
         while let Some(end) = self.control.frame_by(now) {
             self.step(end);
@@ -204,7 +203,7 @@ impl<F: Frame> Mixed<F> {
         self.step(now);
     }
 
-    /// Requests count from when they arrive, before the plan that is made then.
+    /// Requests count from their arrival on, before the plan of that time.
     fn step(&mut self, now: Instant) {
         let mut came = Vec::new();
         while let Some(arrived) = self.random.poll_arrival(now) {
@@ -231,10 +230,10 @@ impl<F: Frame> Mixed<F> {
         came.into_iter().for_each(|arrived| self.arrived.push(arrived));
     }
 
-    /// A packet that left the random carriers takes its place in the queue for the others.
+    /// Moves a packet from the random carriers to the queue for the dedicated ones.
     fn move_over(&mut self, at: Instant, left: Left<Word<F>>) {
         let Left { terminal, frame, offered_at, .. } = left;
-        // A request that collided is made again in the terminal's own burst.
+        // A collided request is repeated in the terminal's sync burst.
         let Word::Packet(frame) = frame else { return };
         let admission = self.dedicated.offer_since(at, terminal, Class::Data, frame, offered_at);
         self.crowded_out += u64::from(!admission_is_queued(&admission));
@@ -278,15 +277,15 @@ mod tests {
     }
 
     #[test]
-    fn short_packets_go_at_once_and_long_ones_ask_with_one_burst() {
+    fn short_packets_use_random_access_and_long_ones_one_request() {
         let mut link = link();
         let short = arrival(&mut link, 82);
-        // Two cells of 21.2 ms, and up to one to the next slot.
+        // Two cells of 21.2 ms, and up to one until the next slot.
         assert!((0.27..0.27 + 0.07).contains(&short), "{short}");
         assert_eq!(link.dedicated().counters().offered.packets, 0);
         let mut link = self::link();
         let long = arrival(&mut link, 1_000);
-        // A burst, a plan, two crossings, the frame, and one more.
+        // A burst, a plan, two hops, the frame, and one more.
         assert!((0.85..1.45).contains(&long), "{long}");
         assert_eq!(
             (link.random().delivered.packets, link.dedicated().counters().requests > 0),
@@ -314,9 +313,8 @@ mod tests {
         assert_eq!(got, 600);
     }
 
-    /// Packets of two cells, so many a second for a minute; which arrived within 30 s more, looked
-    /// at whenever there is something to see or at the end alone; and with what chance random
-    /// carriers could be used after the minute.
+    /// Packets of two cells, `rate` per second for a minute; which arrived within another 30 s,
+    /// polled at every event or only at the end; and the final probability of random access.
     fn loaded(rate: f64, often: bool) -> Loaded {
         let mut link = link();
         let mut rng = RngStream::new(4, 0, "load");
@@ -346,8 +344,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_for_random_carriers_goes_by_the_plan() {
-        // Half of what they can bear; then five times as much, of which the others carry most.
+    fn overload_of_random_carriers_moves_to_the_plan() {
+        // Half of their capacity; then five times as much, most of it on dedicated carriers.
         let Loaded { offered, chance, arrived, link } = loaded(6.0, true);
         assert_eq!((arrived.len() as u64, chance), (offered, 1.0));
         let moved = link.dedicated().counters().offered.packets;
@@ -355,7 +353,7 @@ mod tests {
         let Loaded { offered, chance, arrived, link } = loaded(60.0, true);
         assert_eq!((arrived.len() as u64, link.crowded_out()), (offered, 0));
         assert!(chance < 0.5, "{chance}");
-        // The random carriers have 47 slots a second; a fifth of them and more carry something.
+        // The random carriers have 47 slots per second, of which at least 1/5 are successful.
         let through = link.random().through as f64 / (47.17 * 60.0);
         assert!((0.2..0.37).contains(&through), "{through}");
     }
@@ -366,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn who_could_never_ask_again_is_refused() {
+    fn configuration_without_repeated_requests_is_rejected() {
         let random = AlohaConfig::new(BitRate::from_kbps(20), Span::ZERO);
         let mut dedicated = MfTdmaConfig::mhatre_rosenberg(2);
         dedicated.free = Free::None;

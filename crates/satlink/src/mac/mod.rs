@@ -1,15 +1,15 @@
-//! Channels that several stations share, each with its rule of who may send.
+//! Channels shared by several stations, each with its access rule.
 //!
-//! | channel | who may send |
+//! | channel | access rule |
 //! |---|---|
-//! | [`csma`] | who hears nobody: packet radio |
-//! | [`mf_tdma`] | who was given slots by a hub, asked for or not: the return link of DVB-RCS |
-//! | [`aloha`] | everybody, at the risk of collision |
-//! | [`dama`] | who was given a carrier, until it is silent |
-//! | [`mixed`] | short packets as in [`aloha`], the others as in [`mf_tdma`] |
+//! | [`csma`] | carrier sense: packet radio |
+//! | [`mf_tdma`] | slots granted by a hub: the return link of DVB-RCS |
+//! | [`aloha`] | random access with collisions |
+//! | [`dama`] | a carrier assigned on demand |
+//! | [`mixed`] | short packets as in [`aloha`], others as in [`mf_tdma`] |
 //!
-//! A network whose return link is [`mf_tdma`] is described by [`star`]; [`weights`] keeps what its
-//! hub tells of the terminals.
+//! [`star`] describes a network whose return link is [`mf_tdma`]; [`weights`] stores the weights
+//! that its hub announces for the terminals.
 
 pub mod aloha;
 mod arrivals;

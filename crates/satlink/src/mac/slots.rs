@@ -1,22 +1,22 @@
-//! Slots: what fits into one, and where those of one terminal lie in a frame.
+//! Slots: their capacity, and the position of a terminal's slots in a frame.
 //!
 //! Source: EN 301 790, clauses 6.2 and 6.7 (traffic slots of ATM cells or MPEG-2 packets;
 //! superframes, frames and slots).
 
 use alloc::vec::Vec;
 
-/// What one traffic slot carries.
+/// The format of a traffic slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotFormat {
-    /// An ATM cell: 53 bytes on air, 48 of them data.
+    /// An ATM cell: 53 octets on air, 48 of them data.
     Atm,
-    /// An MPEG-2 transport packet: 188 bytes on air, 184 of them data.
+    /// An MPEG-2 transport packet: 188 octets on air, 184 of them data.
     Mpeg,
 }
 
 impl SlotFormat {
-    /// What stands behind each packet before it is cut up: AAL5's trailer. A unidirectional
-    /// encapsulation in MPEG packets costs as much (4 bytes before, 4 of check behind).
+    /// Octets added to each packet before segmentation: the trailer of AAL5. A unidirectional
+    /// encapsulation in MPEG packets has the same overhead (4 octets of header, 4 of CRC).
     pub const TRAILER: u64 = 8;
 
     /// Bytes on air.
@@ -35,31 +35,30 @@ impl SlotFormat {
         }
     }
 
-    /// Slots that a packet of `bytes` IP bytes takes. No slot holds parts of two packets.
+    /// Slots for a packet of `bytes` IP octets. A slot never carries parts of two packets.
     pub const fn slots_for(self, bytes: u64) -> u64 {
         (bytes + Self::TRAILER).div_ceil(self.payload())
     }
 }
 
-/// Where the slots of one terminal lie in a frame.
+/// Position of a terminal's slots in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// As evenly spread over the frame as the others' allow.
+    /// As evenly spread over the frame as possible.
     Spread,
-    /// One behind the other.
+    /// Contiguous.
     Contiguous,
 }
 
-/// The order in which positions of a frame are handed out.
+/// The order in which the positions of a frame are assigned.
 ///
-/// Terminals are laid one behind the other on a line that is as long as all carriers together;
-/// a piece that is no longer than a carrier then never has two slots at one time, wherever the
-/// line is cut (McNaughton 1959). [`Placement::Spread`] shuffles the positions of every carrier
-/// alike, which changes nothing about that, by multiples of the golden ratio: any run of them
-/// lies evenly.
+/// The slots of all terminals are laid end to end on a line as long as all carriers; a piece no
+/// longer than a carrier then never has two slots at the same time, wherever the line is cut
+/// (McNaughton 1959). [`Placement::Spread`] permutes the positions of all carriers equally by
+/// multiples of the golden ratio, which keeps that property and spreads any run evenly.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// The position that is handed out as the `i`th of each carrier.
+    /// The position assigned as the `i`th of each carrier.
     order: Vec<u32>,
     carriers: u32,
 }
@@ -67,9 +66,9 @@ pub struct Layout {
 /// One traffic slot of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// Which carrier, from 0.
+    /// The carrier, from 0.
     pub carrier: u32,
-    /// Which slot of it, from 0.
+    /// The slot of it, from 0.
     pub position: u32,
 }
 
@@ -90,19 +89,19 @@ impl Layout {
         Self { order, carriers }
     }
 
-    /// All slots of a frame.
+    /// Slots per frame.
     pub fn slots(&self) -> u32 {
         self.carriers * self.order.len() as u32
     }
 
-    /// Which slot is handed out first in `frame`.
+    /// The index of the slot that is assigned first in `frame`.
     pub fn start_of(&self, frame: u64) -> u32 {
         let total = u64::from(self.slots());
-        // A golden section of a frame further each time; below the total, so it fits.
+        // The offset grows by a golden section of a frame each time; below the total, so it fits.
         ((frame % total) * (total * 382 / 1_000 + 1) % total) as u32
     }
 
-    /// The `index`th slot that is handed out; behind the last comes the first.
+    /// The `index`th slot in order of assignment, modulo their number.
     pub fn place(&self, index: u32) -> Place {
         let each = self.order.len() as u32;
         let index = index % self.slots();
@@ -116,9 +115,9 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn packets_take_the_slots_that_the_paper_implies() {
+    fn packets_take_the_slots_implied_by_the_paper() {
         let atm = SlotFormat::Atm;
-        // A bare acknowledgement, a request of 43 bytes with TCP's header, a full segment.
+        // A pure acknowledgement, a request of 43 octets with TCP's header, a full segment.
         assert_eq!([40, 83, 576].map(|bytes| atm.slots_for(bytes)), [1, 2, 13]);
         assert_eq!([176, 177].map(|bytes| SlotFormat::Mpeg.slots_for(bytes)), [1, 2]);
         assert_eq!((atm.on_air(), SlotFormat::Mpeg.on_air()), (53, 188));
@@ -142,7 +141,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_slot_is_handed_out_once(
+        fn every_slot_is_assigned_once(
             spread: bool, carriers in 1u32..8, positions in 1u32..70,
         ) {
             let placement = if spread { Placement::Spread } else { Placement::Contiguous };

@@ -1,5 +1,5 @@
-//! A star, described: a forward link that all terminals hear, a return link that they share, and
-//! the terminals by name. [`words::parse_star`](crate::words::parse_star) reads one from a file.
+//! Description of a star: a broadcast forward link, a shared return link, and the terminals by
+//! name. [`words::parse_star`](crate::words::parse_star) reads one from a file.
 
 use super::mf_tdma::{Class, MfTdmaConfig, TerminalConfig};
 use super::schedule::ScheduleError;
@@ -9,28 +9,28 @@ use alloc::vec::Vec;
 use core::fmt;
 use units::Span;
 
-/// A star whose terminals are not counted yet: whoever builds it says which there are.
+/// A star whose number of terminals is determined later by [`StarConfig::with_terminals`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct StarConfig {
     /// From the hub to every terminal.
     pub forward: DirectionConfig,
-    /// From the terminals to the hub; its list of terminals is filled in by
+    /// From the terminals to the hub; its list of terminals is set by
     /// [`StarConfig::with_terminals`].
     pub mac: MfTdmaConfig,
-    /// A terminal of which nothing is said.
+    /// The default terminal.
     pub usual: TerminalConfig,
-    /// Terminals of which something is said, by name.
+    /// Configured terminals, by name.
     pub named: Vec<(String, TerminalConfig)>,
-    /// Packets of no more than so many IP bytes count as [`Class::Control`]; the rest, and with
-    /// 0 all, as data.
+    /// Packets of at most so many IP octets are [`Class::Control`]; others, and with 0 all, are
+    /// data.
     pub short: usize,
-    /// How long a number of connections is believed that nobody repeats.
+    /// Time after which a connection count that is not repeated expires.
     pub keep: Span,
 }
 
 impl Default for StarConfig {
-    /// The return link of Mhatre and Rosenberg, 50 Mbit/s and 270 ms down; numbers of
-    /// connections are believed for 5 s.
+    /// The return link of Mhatre and Rosenberg, 50 Mbit/s and 270 ms on the forward link;
+    /// connection counts expire after 5 s.
     fn default() -> Self {
         let mut mac = MfTdmaConfig::mhatre_rosenberg(1);
         let usual = mac.terminals.remove(0);
@@ -47,9 +47,7 @@ impl Default for StarConfig {
 impl StarConfig {
     /// The return link of these terminals, in this order.
     ///
-    /// # Errors
-    /// A terminal that is there twice, one that is described and not there, and settings that
-    /// make no sense.
+    /// A duplicate terminal, a configured one that is not in `names`, or an invalid setting.
     pub fn with_terminals(&self, names: &[String]) -> Result<MfTdmaConfig, StarError> {
         for (place, name) in names.iter().enumerate() {
             if names[..place].contains(name) {
@@ -68,7 +66,7 @@ impl StarConfig {
         Ok(mac)
     }
 
-    /// What a packet of so many IP bytes counts as.
+    /// The class of a packet of so many IP octets.
     pub fn class_of(&self, bytes: usize) -> Class {
         if bytes <= self.short { Class::Control } else { Class::Data }
     }
@@ -78,17 +76,17 @@ impl StarConfig {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StarError {
-    /// Two terminals of one name.
+    /// Two terminals have the same name.
     Twice {
-        /// Which.
+        /// The name.
         name: String,
     },
-    /// A terminal that is described, and that is not there.
+    /// A configured terminal is not in the list.
     NotThere {
-        /// Which.
+        /// The name.
         name: String,
     },
-    /// A setting of the return link.
+    /// An invalid setting of the return link.
     Mac(ScheduleError),
 }
 
@@ -109,7 +107,7 @@ impl fmt::Display for StarError {
     }
 }
 
-/// What a file calls a setting.
+/// The name of a setting in a file.
 fn word_for(setting: &'static str) -> &'static str {
     match setting {
         "period" => "frame",

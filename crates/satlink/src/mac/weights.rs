@@ -1,7 +1,7 @@
-//! What a hub tells the scheduler of its terminals: how many connections lead to each.
+//! The weights that a hub announces for terminals: the number of connections of each.
 //!
-//! A number is believed until it is told again, or for a time: a hub that is silent may be gone,
-//! and then a terminal has the weight that its contract gives it.
+//! A number expires unless it is repeated: without announcements the hub may be down, and a
+//! terminal has the weight of its contract.
 
 use super::schedule::Contract;
 use alloc::collections::BTreeMap;
@@ -9,33 +9,33 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use units::{Instant, Span};
 
-/// Weights above this are this: what somebody tells must not add up to more than can be counted.
+/// Maximum weight, so that announced weights do not overflow a sum.
 pub const MOST: u32 = 1_000_000;
 
-/// Connection counts of terminals, as they were told.
+/// Announced connection counts of terminals.
 #[derive(Clone, Debug)]
 pub struct Weights {
     terminals: BTreeMap<String, usize>,
     usual: Vec<u32>,
-    /// When each was last told.
+    /// When each was last announced.
     told: Vec<Option<Instant>>,
     keep: Span,
     counters: WeightCounters,
 }
 
-/// What was told.
+/// Counters of announcements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WeightCounters {
-    /// Numbers that were told of terminals that exist.
+    /// Numbers announced for existing terminals.
     pub told: u64,
-    /// Numbers that were told of terminals that do not.
+    /// Numbers announced for unknown terminals.
     pub unknown: u64,
-    /// Terminals that went back to their usual weight because nothing was told any more.
+    /// Terminals that returned to the weight of their contract.
     pub stale: u64,
 }
 
 impl Weights {
-    /// Nothing has been told yet of these terminals; `keep` is how long a number is believed.
+    /// Creates a set without announced numbers, which expire after `keep`.
     pub fn new<'a>(terminals: impl Iterator<Item = (&'a str, Contract)>, keep: Span) -> Self {
         let mut weights = Self {
             terminals: BTreeMap::new(),
@@ -57,9 +57,9 @@ impl Weights {
         self.terminals.get(name).copied()
     }
 
-    /// Somebody says that `connections` lead to the terminal of that name. Returns which it is
-    /// and what it weighs now: at least one, because who has no slot cannot ask for one, and at
-    /// most [`MOST`]. `None`: there is no such terminal.
+    /// Handles the announcement that the terminal `name` has `connections`. Returns its number and
+    /// its weight: at least one, because a terminal without slots cannot request any, and at most
+    /// [`MOST`]. `None`: the terminal is unknown.
     pub fn tell(&mut self, now: Instant, name: &str, connections: u64) -> Option<(usize, u32)> {
         let Some(terminal) = self.terminal(name) else {
             self.counters.unknown += 1;
@@ -70,12 +70,12 @@ impl Weights {
         Some((terminal, connections.clamp(1, u64::from(MOST)) as u32))
     }
 
-    /// When to call [`Weights::poll_stale`].
+    /// Returns when to call [`Weights::poll_stale`].
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.told.iter().flatten().min().map(|&told| told + self.keep)
     }
 
-    /// The next terminal of which nothing has been told for too long, with its usual weight.
+    /// The next terminal whose number has expired, with the weight of its contract.
     pub fn poll_stale(&mut self, now: Instant) -> Option<(usize, u32)> {
         let old = |told: &Option<Instant>| told.is_some_and(|told| told + self.keep <= now);
         let terminal = self.told.iter().position(old)?;
@@ -84,7 +84,7 @@ impl Weights {
         Some((terminal, self.usual[terminal]))
     }
 
-    /// What was told.
+    /// Counters of announcements.
     pub fn counters(&self) -> WeightCounters {
         self.counters
     }
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_is_believed_for_a_time() {
+    fn announced_number_expires() {
         let contract = Contract { weight: 3, ..Contract::default() };
         let names = [("boat", contract), ("hut", Contract::default())];
         let mut weights = Weights::new(names.into_iter(), Span::from_secs(5));

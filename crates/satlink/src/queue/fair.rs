@@ -1,18 +1,18 @@
-//! One queue for each flow, served by deficit round robin.
+//! Per-flow queues served by deficit round robin.
 
 use super::Waiting;
 use crate::Frame;
 use alloc::collections::{BTreeMap, VecDeque};
 
-/// Flows in turn; each may send its quantum, and keeps what it did not use while it has
-/// something to send.
+/// Backlogged flows in rotation; each may send its quantum, and keeps an unused deficit while it is
+/// backlogged.
 #[derive(Debug)]
 pub(super) struct FairQueue<F> {
     quantum: u64,
     flows: BTreeMap<u64, Flow<F>>,
-    /// Flows with something to send, the one whose turn it is first.
+    /// Backlogged flows, the one being served first.
     turns: VecDeque<u64>,
-    /// Whether the first of `turns` has had this turn's quantum.
+    /// Whether the first of `turns` has its quantum for this round.
     begun: bool,
 }
 
@@ -73,13 +73,13 @@ impl<F: Frame> FairQueue<F> {
                     return next;
                 }
                 Some(_) => self.end_turn(true),
-                None => unreachable!("a flow without frames has no turn"),
+                None => unreachable!("a flow without frames is not in the rotation"),
             }
         }
     }
 
-    /// Gives every flow at once what it would get in the rounds in which none could send: a frame
-    /// may be many quanta long. To be called before the first one's turn has begun.
+    /// Adds the quanta of all rounds in which no flow could send: a frame may be many quanta long.
+    /// Called before the first flow has its quantum.
     fn save_up(&mut self) {
         let rounds = |flow: &Flow<F>| {
             let next = flow.frames.front()?;
@@ -95,8 +95,8 @@ impl<F: Frame> FairQueue<F> {
         self.flows.values().flat_map(|flow| flow.frames.iter())
     }
 
-    /// Whether some other flow has more waiting than `waiting`'s would have with it, and drops
-    /// a frame no smaller.
+    /// Whether another flow has more octets queued than the flow of `waiting` would have, and drops
+    /// a frame that is at least as large.
     pub(super) fn displaces(&self, waiting: &Waiting<F>) -> bool {
         let own = self.flows.get(&waiting.frame.flow()).map_or(0, |flow| flow.bytes);
         self.longest().is_some_and(|(_, flow)| {
@@ -105,7 +105,7 @@ impl<F: Frame> FairQueue<F> {
         })
     }
 
-    /// Takes the last frame of the flow with most bytes waiting.
+    /// Removes the last frame of the flow with most octets queued.
     pub(super) fn drop_from_longest(&mut self) -> Waiting<F> {
         let (id, _) = self.longest().expect("a full queue has flows");
         let flow = self.flows.get_mut(&id).expect("found just now");
@@ -122,7 +122,7 @@ impl<F: Frame> FairQueue<F> {
         victim
     }
 
-    /// The flow with most bytes; of several the lowest number, so that runs repeat.
+    /// The flow with most octets; of several the lowest number, so that runs are reproducible.
     fn longest(&self) -> Option<(u64, &Flow<F>)> {
         self.flows
             .iter()
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quantum_below_a_frame_saves_up() {
+    fn quantum_below_a_frame_accumulates() {
         let mut queue = FairQueue::new(500);
         for _ in 0..3 {
             push(&mut queue, 1, 1500);
@@ -191,11 +191,11 @@ mod tests {
         }
         let order: Vec<_> =
             core::iter::from_fn(|| queue.pop()).map(|waiting| waiting.frame.0).collect();
-        // Flow 1 has 1,500 in its third turn; flow 2 sends one in each of its own.
+        // Flow 1 has 1,500 in its third round; flow 2 sends one frame in each round.
         assert_eq!(order, [2, 2, 1, 2, 1, 1]);
     }
 
-    /// Deficit round robin as it is written down: turn after turn.
+    /// Deficit round robin as published: round by round.
     fn pop_by_turns(queue: &mut FairQueue<Of>) -> Option<Waiting<Of>> {
         loop {
             let id = *queue.turns.front()?;
@@ -220,7 +220,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn saving_up_at_once_is_saving_up_by_turns(
+        fn accumulated_rounds_equal_single_rounds(
             quantum in 1..200u32,
             steps in vec((0..5u64, 1..3000u64, 0..3usize), 1..60),
         ) {
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_flow_loses_its_last_frame() {
+    fn longest_flow_drops_its_last_frame() {
         let mut queue = FairQueue::new(1500);
         for _ in 0..5 {
             push(&mut queue, 1, 1500);

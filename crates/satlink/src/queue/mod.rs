@@ -1,4 +1,4 @@
-//! Where frames wait for the line.
+//! The transmit queue.
 
 mod fair;
 mod red;
@@ -11,73 +11,73 @@ use fair::FairQueue;
 use red::{RedState, Verdict};
 use units::{Instant, RngStream, Span};
 
-/// A queue: who is dropped, and when it is full.
+/// A queue: its discipline and its limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct QueueConfig {
-    /// Which frame waits, goes first, or is dropped.
+    /// Order of service and drop policy.
     pub discipline: Discipline,
-    /// How much fits.
+    /// Capacity.
     pub limit: Limit,
 }
 
-/// The order of service, and who is dropped.
+/// The order of service, and which frame is dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Discipline {
-    /// First in, first out; what does not fit is dropped.
+    /// First in, first out; frames are dropped at a full queue.
     #[default]
     DropTail,
-    /// First in, first out; random early detection drops or marks before it is full.
+    /// First in, first out; random early detection drops or marks before the queue is full.
     Red(Red),
-    /// One queue for each flow, served by deficit round robin (Shreedhar and Varghese 1995);
-    /// when all are full together, the end of the longest is dropped.
+    /// One queue per flow, served by deficit round robin (Shreedhar and Varghese 1995); at the
+    /// common limit the last frame of the longest queue is dropped.
     Fair {
-        /// Bytes on air that each flow may send in its turn; at least 64.
+        /// Quantum of each flow in octets on air; at least 64.
         quantum: u32,
     },
 }
 
-/// How much waits. The frame that is being sent counts: a limit of one packet is a line
-/// without a queue. Bytes are bytes on air, with framing.
+/// Queue limit. The frame in transmission counts: with a limit of one packet there is no queue.
+/// Octets include framing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Limit {
     /// This many frames.
     Packets(u64),
     /// This many bytes.
     Bytes(u64),
-    /// The direction's rate times the link's round trip times this; at least 3,000 bytes.
+    /// This multiple of the direction's rate times the link's round trip; at least 3,000 octets.
     BandwidthDelay(f64),
 }
 
 impl Default for Limit {
-    /// netem's: 1,000 packets.
+    /// netem's default: 1,000 packets.
     fn default() -> Self {
         Self::Packets(1_000)
     }
 }
 
-/// A frame on its way to the line.
+/// A queued frame.
 #[derive(Debug)]
 pub(crate) struct Waiting<F> {
     pub(crate) frame: F,
     pub(crate) offered_at: Instant,
-    /// Its size on air, by the framing at its arrival.
+    /// Its size on air under the framing at its arrival.
     pub(crate) on_air: u64,
 }
 
-/// What is on the line now, in frames and bytes: it counts towards the limit.
+/// The frame in transmission, which counts towards the limit.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct InService {
     pub(crate) packets: u64,
     pub(crate) bytes: u64,
 }
 
-/// What became of a frame that wants to wait.
+/// Result of an enqueue.
 pub(crate) enum Entry<F> {
-    /// It waits; `marked` if instead of a drop.
+    /// It is queued; `marked` if that replaced a drop.
     Waits { marked: bool },
-    /// It does not.
+    /// It was dropped.
     Refused(DropCause, F),
-    /// It waits, and this one had to go.
+    /// It is queued, and another one was dropped.
     Displaced(DropCause, F),
 }
 
@@ -98,7 +98,7 @@ enum Room<F> {
 }
 
 impl<F: Frame> Queue<F> {
-    /// A queue whose settings have been validated, with limits in packets or bytes.
+    /// A queue with validated settings and limits in packets or octets.
     pub(crate) fn new(settings: QueueConfig) -> Self {
         let mut queue = Self {
             limit: Limit::default(),
@@ -111,8 +111,7 @@ impl<F: Frame> Queue<F> {
         queue
     }
 
-    /// Takes new settings. What waits goes on waiting, in the order in which it would have been
-    /// served, even above a new limit.
+    /// Applies new settings. Queued frames stay in their order of service, even above a new limit.
     pub(crate) fn reconfigure(&mut self, settings: QueueConfig) {
         self.limit = settings.limit;
         self.red = match settings.discipline {
@@ -136,12 +135,12 @@ impl<F: Frame> Queue<F> {
         }
     }
 
-    /// Frames and bytes that wait, without the one in service.
+    /// Frames and octets queued, without the one in transmission.
     pub(crate) fn backlog(&self) -> InService {
         InService { packets: self.packets, bytes: self.bytes }
     }
 
-    /// What waits, for auditing.
+    /// Queued frames, for audits.
     pub(crate) fn frames(&self) -> impl Iterator<Item = &F> {
         let (line, fair) = match &self.room {
             Room::Line(line) => (Some(line.iter()), None),
@@ -151,7 +150,7 @@ impl<F: Frame> Queue<F> {
         waiting.map(|waiting| &waiting.frame)
     }
 
-    /// Lets `waiting` wait, if it may. `typical` is how long a typical frame takes on the line.
+    /// Enqueues `waiting` if possible. `typical` is the serialization delay of a typical frame.
     pub(crate) fn enter(
         &mut self,
         now: Instant,
@@ -190,7 +189,7 @@ impl<F: Frame> Queue<F> {
         self.displace()
     }
 
-    /// The next to be sent.
+    /// The next frame to send.
     pub(crate) fn leave(&mut self, now: Instant) -> Option<Waiting<F>> {
         let next = match &mut self.room {
             Room::Line(line) => line.pop_front(),
@@ -213,8 +212,8 @@ impl<F: Frame> Queue<F> {
         }
     }
 
-    /// Whether a full queue takes `waiting` at another's cost: only a fair one does, when
-    /// another flow has more waiting and one frame of it makes room enough.
+    /// Whether a full queue accepts `waiting` by dropping another frame: only a fair queue does, if
+    /// another flow has more octets queued and one frame of it is large enough.
     fn displaces(&self, waiting: &Waiting<F>) -> bool {
         match &self.room {
             Room::Line(_) => false,

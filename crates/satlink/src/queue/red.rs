@@ -1,5 +1,4 @@
-//! Random early detection: Floyd and Jacobson 1993, and with the gentle upper slope of later
-//! advice.
+//! Random early detection: Floyd and Jacobson 1993, optionally with the later "gentle" slope.
 //!
 //! ```text
 //!   average <- (1 - weight) average + weight backlog          at each arrival
@@ -20,31 +19,31 @@ pub struct Red {
     pub lower: Limit,
     /// At this average frames are dropped with the largest probability. In the same unit.
     pub upper: Limit,
-    /// The probability of a drop at the upper threshold.
+    /// The drop probability at the upper threshold.
     pub largest_probability: f64,
     /// The weight of the newest sample in the average; the authors used 0.002.
     pub weight: f64,
-    /// Mark frames that can be marked instead of dropping them.
+    /// Mark ECN-capable frames instead of dropping them.
     pub mark: bool,
-    /// Above the upper threshold the probability goes on rising, up to twice the threshold; the
-    /// authors dropped everything there.
+    /// Above the upper threshold the probability rises further, up to twice the threshold; as
+    /// published everything is dropped there.
     pub gentle: bool,
 }
 
-/// What RED says to one arrival.
+/// Decision on an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Pass,
     /// Drop or mark.
     Early,
-    /// Drop, whatever it can do.
+    /// Drop, ECN-capable or not.
     Forced,
 }
 
 #[derive(Debug)]
 pub(super) struct RedState {
     average: f64,
-    /// Arrivals passed since the last early drop, while above the lower threshold.
+    /// Arrivals accepted since the last early drop, while above the lower threshold.
     count: u64,
     idle_since: Option<Instant>,
 }
@@ -56,7 +55,7 @@ impl Default for RedState {
 }
 
 impl RedState {
-    /// The line has nothing more to send.
+    /// The transmitter becomes idle.
     pub(super) fn idle(&mut self, now: Instant) {
         self.idle_since.get_or_insert(now);
     }
@@ -88,7 +87,7 @@ impl RedState {
                 + (1.0 - red.largest_probability) * (self.average - upper) / upper
         };
         let spread = 1.0 - self.count as f64 * probability;
-        // Spreading makes the gaps between drops even instead of geometric.
+        // Spreading makes the gaps between drops uniform instead of geometric.
         if spread <= 0.0 || draw < probability / spread {
             self.count = 0;
             return Verdict::Early;
@@ -157,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn drops_come_at_the_paper_s_mean_gap() {
+    fn mean_gap_between_drops_matches_the_paper() {
         // At average 10: p = 0.05. Gaps are uniform on 1..1/p (the paper's section 6, method 2),
         // mean (1/p + 1)/2 = 10.5; so 200,000 arrivals give 19,048 drops, and never more than
         // 1/p - 1 = 19 pass in a row.
@@ -170,10 +169,11 @@ mod tests {
     fn below_the_lower_threshold_nothing_and_above_twice_the_upper_everything() {
         assert_eq!(drops(4.99, 10_000).0, 0);
         assert_eq!(drops(30.0, 10_000).0, 10_000);
-        // Half way up the gentle slope p = 0.1 + 0.9 / 2 = 0.55: 1/p < 2, so every second at most
-        // passes.
+        // Half way up the gentle slope p = 0.1 + 0.9 / 2 = 0.55: 1/p < 2, so at most every second
+        // is accepted.
         assert!(drops(22.5, 10_000).0 >= 5_000);
-        // As published everything goes from the upper threshold on, and nothing changes below it.
+        // As published everything is dropped from the upper threshold on, and nothing changes below
+        // it.
         let steep = Red { gentle: false, ..red() };
         assert_eq!(drops_of(steep, 15.0, 10_000).0, 10_000);
         assert_eq!(drops_of(steep, 14.9, 10_000), drops(14.9, 10_000));

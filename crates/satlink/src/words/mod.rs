@@ -1,6 +1,7 @@
-//! Links in words: netem's, and a few of our own.
+//! Link descriptions in the syntax of tc-netem(8), with extensions.
 //!
-//! A direction is a run of these, in any order; a later word overrules an earlier one.
+//! A description of a direction is a sequence of these keywords in any order; later ones override
+//! earlier ones.
 //!
 //! | words | meaning |
 //! |---|---|
@@ -62,14 +63,14 @@ use core::fmt;
 use scan::Words;
 use units::Span;
 
-/// One direction from nothing but words.
+/// Parses one direction.
 pub fn parse_direction(text: &str) -> Result<DirectionConfig, WordError> {
     let mut config = DirectionConfig::default();
     apply_direction(&mut config, text)?;
     Ok(config)
 }
 
-/// Changes a direction by words.
+/// Applies keywords to a direction.
 pub fn apply_direction(config: &mut DirectionConfig, text: &str) -> Result<(), WordError> {
     direction_words(&mut Words::new(text), config)
 }
@@ -83,14 +84,14 @@ fn direction_words(words: &mut Words<'_>, config: &mut DirectionConfig) -> Resul
     Ok(())
 }
 
-/// A link from words.
+/// Parses a link.
 pub fn parse_link(text: &str) -> Result<LinkConfig, WordError> {
     let mut config = LinkConfig::default();
     apply_link(&mut config, text)?;
     Ok(config)
 }
 
-/// Changes `config` by words; those of a direction mean both until `forward` or `return`.
+/// Applies keywords to `config`; those of a direction apply to both until `forward` or `return`.
 pub fn apply_link(config: &mut LinkConfig, text: &str) -> Result<(), WordError> {
     let mut words = Words::new(text);
     let mut scope = [true, true];
@@ -110,8 +111,8 @@ pub fn apply_link(config: &mut LinkConfig, text: &str) -> Result<(), WordError> 
     Ok(())
 }
 
-/// A link from a file: the words of a link, line by line; each line begins anew with both
-/// directions, and what follows `#` is a comment.
+/// Parses a link from a file, line by line. Each line applies to both directions initially; `#`
+/// starts a comment.
 pub fn parse_file(text: &str) -> Result<LinkConfig, FileError> {
     let mut config = LinkConfig::default();
     for (index, line) in text.lines().enumerate() {
@@ -121,12 +122,12 @@ pub fn parse_file(text: &str) -> Result<LinkConfig, FileError> {
     Ok(config)
 }
 
-/// What is wrong with a link file, and where.
+/// An error in a link file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileError {
-    /// Which line, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// What is wrong in it.
+    /// The error.
     pub error: WordError,
 }
 
@@ -161,7 +162,7 @@ fn link_direction_word(
     ))
 }
 
-/// Takes what belongs to `word`; false when it is not a direction's word.
+/// Parses the values of `word`; false if it is not a keyword of a direction.
 fn direction_word(
     word: &str,
     words: &mut Words<'_>,
@@ -297,7 +298,7 @@ fn discipline(words: &mut Words<'_>) -> Result<Discipline, WordError> {
     })
 }
 
-/// netem's defaults: `r = 1 - p`, everything lost in the bad state, nothing in the good one.
+/// netem's defaults: `r = 1 - p`, a loss of 1 in the bad state and of 0 in the good one.
 fn gilbert(words: &mut Words<'_>) -> Result<GilbertElliott, WordError> {
     let to_bad = words.value(SHARE, values::share)?;
     let to_good = words.optional(SHARE, values::share)?;

@@ -1,18 +1,18 @@
-//! Words one after another, with their columns.
+//! Tokens of a link description with their columns.
 
 use alloc::string::{String, ToString};
 use core::fmt;
 
-/// A word that was not understood.
+/// A token that is not valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WordError {
-    /// Where it stands: the column of its first character, from 1.
+    /// Column of its first character, from 1.
     pub column: usize,
-    /// The word that it belongs to, as in `delay`; empty when it belongs to none.
+    /// The keyword that it belongs to, such as `delay`; empty if there is none.
     pub word: String,
-    /// What was found; `None`: the end.
+    /// What was found; `None`: the end of the text.
     pub found: Option<String>,
-    /// What would have been understood.
+    /// What was expected.
     pub expected: &'static str,
 }
 
@@ -32,11 +32,11 @@ impl fmt::Display for WordError {
 
 impl core::error::Error for WordError {}
 
-/// The words of a text, and the last one that opened a phrase.
+/// The tokens of a text, and the current keyword.
 #[derive(Clone)]
 pub(super) struct Words<'a> {
     text: &'a str,
-    /// Byte offset of what is not read yet.
+    /// Octet offset of the unread text.
     at: usize,
     phrase: &'a str,
     phrase_at: usize,
@@ -47,7 +47,7 @@ impl<'a> Words<'a> {
         Self { text, at: 0, phrase: "", phrase_at: 0 }
     }
 
-    /// The next word, which opens a phrase.
+    /// The next token, as a keyword.
     pub(super) fn next_word(&mut self) -> Option<&'a str> {
         let (start, word) = self.peek()?;
         self.at = start + word.len();
@@ -55,7 +55,7 @@ impl<'a> Words<'a> {
         Some(word)
     }
 
-    /// Takes the next word if it is `word`.
+    /// Consumes the next token if it is `word`.
     pub(super) fn take(&mut self, word: &str) -> bool {
         match self.peek() {
             Some((start, next)) if next == word => {
@@ -66,12 +66,12 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// The next word must be `word`.
+    /// Requires `word` as the next token.
     pub(super) fn expect(&mut self, word: &'static str) -> Result<(), WordError> {
         if self.take(word) { Ok(()) } else { Err(self.wrong(word)) }
     }
 
-    /// The next word must be a value that `read` understands.
+    /// Requires a value that `read` accepts as the next token.
     pub(super) fn value<T>(
         &mut self,
         expected: &'static str,
@@ -83,7 +83,7 @@ impl<'a> Words<'a> {
         Ok(value)
     }
 
-    /// The next word may be a value: it is, if it begins like a number.
+    /// Reads an optional value: one is present if the next token starts like a number.
     pub(super) fn optional<T>(
         &mut self,
         expected: &'static str,
@@ -92,7 +92,7 @@ impl<'a> Words<'a> {
         if self.number_follows() { self.value(expected, read).map(Some) } else { Ok(None) }
     }
 
-    /// A number here would be a correlation, which is not modelled.
+    /// A number here would be a correlation, which is not supported.
     pub(super) fn refuse_correlation(&mut self) -> Result<(), WordError> {
         if self.number_follows() {
             return Err(self.wrong("another word (correlations are not modelled)"));
@@ -100,7 +100,7 @@ impl<'a> Words<'a> {
         Ok(())
     }
 
-    /// The phrase's own word is not known.
+    /// The error for an unknown keyword.
     pub(super) fn unknown(&self, word: &str, expected: &'static str) -> WordError {
         WordError {
             column: self.column(self.phrase_at),
@@ -128,7 +128,7 @@ impl<'a> Words<'a> {
         self.text[..at].chars().count() + 1
     }
 
-    /// Where the next word starts, and the word.
+    /// The position of the next token, and the token.
     fn peek(&self) -> Option<(usize, &'a str)> {
         let rest = &self.text[self.at..];
         let start = self.at + rest.find(|c: char| !c.is_whitespace())?;

@@ -1,27 +1,27 @@
-//! A star in words, line by line: each line begins with what it is about.
+//! The description of a star, line by line; each line starts with its subject.
 //!
 //! | line | meaning |
 //! |---|---|
-//! | `forward WORDS` | the words of a direction: what all terminals hear |
-//! | `return WORDS` | the return link that they share |
-//! | `terminals WORDS` | every terminal that has no line of its own behind this one |
+//! | `forward WORDS` | a direction: the broadcast forward link |
+//! | `return WORDS` | the shared return link |
+//! | `terminals WORDS` | all terminals without a later line of their own |
 //! | `terminal NAME WORDS` | one terminal |
-//! | `connections keep TIME` | how long a number of connections is believed that the hub told |
+//! | `connections keep TIME` | how long an announced number of connections is valid |
 //!
 //! The words of the return link, in any order:
 //!
 //! | words | meaning |
 //! |---|---|
-//! | `rate RATE`, `carriers N` | of one carrier; how many |
-//! | `slots atm\|mpeg`, `guard TIME`, `frame TIME` | what a slot carries, time between two bursts, time between two plans |
-//! | `placement spread\|contiguous` | where the slots of one terminal lie |
-//! | `ask none\|absolute\|volume\|rate` | how terminals ask for slots |
-//! | `free none\|equal\|weighted` | slots that nobody asked for |
-//! | `order arrival`, `order short-first BYTES` | what goes first in a terminal |
-//! | `scheduler hub\|board`, `hub TIME`, `lead TIME` | where it stands; from the satellite to the hub; time to take a plan in |
-//! | `sync N\|off`, `silence N\|off` | frames between a terminal's own bursts; frames after which one that is not heard loses its slots |
-//! | `limit N` | packets that wait in a terminal |
-//! | `lose bursts\|requests\|plans SHARE` | what goes wrong |
+//! | `rate RATE`, `carriers N` | rate of one carrier; number of carriers |
+//! | `slots atm\|mpeg`, `guard TIME`, `frame TIME` | slot format; guard time; frame duration |
+//! | `placement spread\|contiguous` | position of a terminal's slots |
+//! | `ask none\|absolute\|volume\|rate` | category of capacity requests |
+//! | `free none\|equal\|weighted` | assignment of unrequested slots |
+//! | `order arrival`, `order short-first BYTES` | service order in a terminal |
+//! | `scheduler hub\|board`, `hub TIME`, `lead TIME` | its location; delay from the satellite to the hub; time to process a plan |
+//! | `sync N\|off`, `silence N\|off` | interval of sync bursts in frames; frames of silence after which a terminal loses its slots |
+//! | `limit N` | maximum packets queued in a terminal |
+//! | `lose bursts\|requests\|plans SHARE` | loss probabilities |
 //!
 //! Those of a terminal: `weight N`, `constant N` and `most N` slots of a frame, `up TIME` to the
 //! satellite, `late TIME`, and `off` for one that is not logged on at first.
@@ -38,8 +38,8 @@ use units::Span;
 const COUNT: &str = "a whole number above 0";
 const WHOLE: &str = "a whole number";
 
-/// A star from a file; what it does not say is as in [`StarConfig::default`]. What follows `#` is
-/// a comment.
+/// Parses a star from a file; settings that are not given are those of [`StarConfig::default`]. `#`
+/// starts a comment.
 ///
 /// ```
 /// let star = satlink::words::parse_star(
@@ -58,7 +58,7 @@ const WHOLE: &str = "a whole number";
 /// ```
 ///
 /// # Errors
-/// The first word that is wrong, with its line and column, and what was expected.
+/// The first invalid token, with its line and column, and what was expected.
 pub fn parse_star(text: &str) -> Result<StarConfig, FileError> {
     let mut star = StarConfig::default();
     for (index, line) in text.lines().enumerate() {
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn all_words_are_heard() {
+    fn all_keywords_are_parsed() {
         let star = parse_star(
             "forward rate 20mbit loss 1%\nconnections keep 9s\n\
              return rate 512kbit carriers 4 slots mpeg guard 10us frame 100ms\n\
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_words_say_where_and_what_was_expected() {
+    fn errors_have_position_and_expectation() {
         let error = |text: &str| parse_star(text).unwrap_err().to_string();
         assert_eq!(
             error("\nreturn carriers 0"),
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn terminals_and_settings_that_make_no_sense_are_refused() {
+    fn invalid_terminals_and_settings_are_rejected() {
         let error = |text: &str, there: &[&str]| {
             parse_star(text).unwrap().with_terminals(&names(there)).unwrap_err().to_string()
         };

@@ -4,7 +4,7 @@ use alloc::string::ToString;
 use units::BitRate;
 
 #[test]
-fn netems_words_mean_what_netem_means() {
+fn keywords_of_netem_have_its_meaning() {
     let config = parse_direction(
         "delay 300ms 10ms rate 10mbit loss 0.1% limit 1000 duplicate 1% reorder 25% gap 5",
     )
@@ -106,7 +106,7 @@ fn a_file_changes_a_profile_line_by_line() {
 }
 
 #[test]
-fn errors_say_word_place_found_and_expected() {
+fn errors_have_keyword_position_found_and_expected() {
     let said = |text| parse_link(text).expect_err("wrong").to_string();
     assert_eq!(
         said("delay 300ms rate fast"),

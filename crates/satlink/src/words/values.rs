@@ -1,9 +1,9 @@
-//! Values as tc and netem write them.
+//! Values in the syntax of tc and netem.
 
 use crate::Limit;
 use units::{BitRate, Span};
 
-/// A time; a bare number is microseconds.
+/// A time; a number without a unit is in microseconds.
 pub(super) fn time(text: &str) -> Option<Span> {
     let (number, unit) = split(text)?;
     let seconds = match unit.as_str() {
@@ -16,7 +16,7 @@ pub(super) fn time(text: &str) -> Option<Span> {
     Some(Span::from_secs_f64(number * seconds))
 }
 
-/// A rate; a bare number is bits per second, and `bps` are bytes.
+/// A rate; a number without a unit is in bit/s, and `bps` are octets per second.
 pub(super) fn rate(text: &str) -> Option<BitRate> {
     let (number, unit) = split(text)?;
     let (scale, bits) = if let Some(scale) = unit.strip_suffix("bit") {
@@ -37,11 +37,11 @@ pub(super) fn rate(text: &str) -> Option<BitRate> {
         "gi" => 1024.0 * 1024.0 * 1024.0,
         _ => return None,
     };
-    // A cast saturates, so that too much is the most there is.
+    // The cast saturates at the maximum.
     BitRate::new(libm::round(number * factor * bits) as u64)
 }
 
-/// A share in percent, with or without the sign.
+/// A percentage, with or without the sign.
 pub(super) fn share(text: &str) -> Option<f64> {
     let (number, unit) = split(text)?;
     let share = number / 100.0;
@@ -54,7 +54,7 @@ pub(super) fn ratio(text: &str) -> Option<f64> {
     (0.0..=1.0).contains(&ratio).then_some(ratio)
 }
 
-/// A queue's limit: packets, or with a unit bytes or bandwidth-delay products.
+/// A queue limit in packets, or with a unit in octets or bandwidth-delay products.
 pub(super) fn limit(text: &str) -> Option<Limit> {
     let (number, unit) = split(text)?;
     if number <= 0.0 {
@@ -84,7 +84,7 @@ pub(super) fn number(text: &str) -> Option<u32> {
     text.parse().ok()
 }
 
-/// A number that is not negative, and its unit in lower case.
+/// A non-negative number, and its unit in lower case.
 fn split(text: &str) -> Option<(f64, alloc::string::String)> {
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
     let number: f64 = text[..end].parse().ok()?;

@@ -1,14 +1,14 @@
-//! A TCP segment as it would be on a wire.
+//! The wire format of a TCP segment.
 
 use crate::Pattern;
 use simtcp::{ConnectionCount, FastOpen, Options, Segment};
 
-/// Writes header, options and payload: `bytes`, or else the pattern that the payload names.
+/// Writes header, options and payload: `bytes`, or otherwise the pattern that the payload names.
 pub(super) fn write(out: &mut Vec<u8>, segment: &Segment, bytes: Option<&[u8]>, pseudo: &[u8; 12]) {
     let start = out.len();
     out.extend(segment.ports.from.to_be_bytes());
     out.extend(segment.ports.to.to_be_bytes());
-    // Numbers count without wrap; on the wire they are the lower 32 bits.
+    // Sequence numbers do not wrap here; the wire has their lower 32 bits.
     out.extend((segment.sequence as u32).to_be_bytes());
     out.extend((segment.acknowledgement.unwrap_or(0) as u32).to_be_bytes());
     let words = 5 + segment.options.len() / 4;
@@ -41,7 +41,7 @@ pub(super) fn write(out: &mut Vec<u8>, segment: &Segment, bytes: Option<&[u8]>, 
     out[start + 16..start + 18].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// In the order of kinds that stacks use, filled up with no-operations before each.
+/// Options in the usual order of TCP stacks, each padded with no-operations before it.
 fn write_options(out: &mut Vec<u8>, options: &Options) {
     let opening = options.max_segment.is_some()
         || options.window_scale.is_some()

@@ -1,4 +1,4 @@
-//! Captures, byte for byte and as a program that reads them would.
+//! Captures, octet for octet and as parsed by a reader.
 
 use super::*;
 use crate::Network;
@@ -10,7 +10,7 @@ use std::rc::Rc;
 use units::Span;
 use xstp::session::SessionConfig;
 
-/// A file in memory that can be looked at while it is written.
+/// A file in memory that can be read while it is written.
 #[derive(Clone, Default)]
 struct Shared(Rc<RefCell<Vec<u8>>>);
 
@@ -54,7 +54,11 @@ fn a_datagram_has_its_headers() {
     let file = Shared::default();
     let mut capture = Capture::new(Box::new(file.clone()), "test");
     let at = Instant::from_nanos(5_000_000_001);
-    capture.packet(at, Way::Outbound, &Packet::udp(from, to, vec![1, 2, 3]).with_header(32));
+    capture.packet(
+        at,
+        PacketDirection::Outbound,
+        &Packet::udp(from, to, vec![1, 2, 3]).with_header(32),
+    );
     assert_eq!(capture.finish().expect("nothing fails"), 1);
     let bytes = file.0.borrow();
     let blocks = blocks(&bytes);
@@ -65,12 +69,12 @@ fn a_datagram_has_its_headers() {
     assert_eq!(body[4..12], [1, 0, 0, 0, 1, 0xf2, 5, 0x2a]);
     #[rustfmt::skip]
     let expected = [
-        // IPv4: 35 octets, number 0, not to be fragmented, 64 hops left, UDP. The words but the
+        // IPv4: 35 octets, identification 0, don't fragment, TTL 64, UDP. The words except the
         // checksum add up to 4500 + 23 + 4000 + 4011 + a00 + 1 + a00 + 2 = d937.
         0x45, 0, 0, 35, 0, 0, 0x40, 0, 64, 17, 0x26, 0xc8, 10, 0, 0, 1, 10, 0, 0, 2,
         // UDP: ports, 15 octets.
         0x03, 0xe8, 0, 80, 0, 15, 0, 0,
-        // What else lies below, and the payload.
+        // Other octets below the payload, and the payload.
         0, 0, 0, 0, 1, 2, 3,
     ];
     assert_eq!(packet_of(body), expected);
@@ -102,13 +106,13 @@ fn a_tcp_segment_has_its_options_bytes_and_checksum() {
     assert_eq!(tcp[20..32], [1, 1, 8, 10, 0, 0, 0, 7, 0, 0, 0, 9]);
     assert_eq!(tcp[32..44], [1, 1, 5, 10, 0, 0, 0x0b, 0xb8, 0, 0, 0x0f, 0xa0]);
     assert_eq!(crate::Pattern(3).mismatch(40, &tcp[44..]), None);
-    // With its checksum a segment and its pseudo-header add up to nothing.
+    // A segment with its checksum and its pseudo-header add up to zero.
     let pseudo = [10, 0, 0, 1, 10, 0, 0, 2, 0, 6, 0, len as u8];
     assert_eq!(checksum(&[&pseudo, tcp]), 0);
 }
 
 #[test]
-fn what_passes_an_end_of_a_link_is_in_the_capture() {
+fn packets_at_an_end_of_a_link_are_captured() {
     let config = SessionConfig::stp_1999();
     let mut net = Network::new(1, 0);
     let sink = net.host_with(|node| {
@@ -139,7 +143,7 @@ fn what_passes_an_end_of_a_link_is_in_the_capture() {
 }
 
 #[test]
-fn what_cannot_be_written_is_told() {
+fn write_errors_are_returned() {
     struct Full;
     impl Write for Full {
         fn write(&mut self, _: &[u8]) -> io::Result<usize> {

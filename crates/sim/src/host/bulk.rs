@@ -1,11 +1,11 @@
-//! A transfer in one direction, every byte checked.
+//! A unidirectional transfer whose octets are verified.
 
 use super::{Application, StreamEvent};
 use crate::{Meter, Pattern, StreamCheck, Streams};
 use std::collections::BTreeMap;
 use units::{Instant, Span};
 
-/// Bytes of the pattern that are made at once.
+/// Octets of the pattern generated at a time.
 const PIECE: usize = 1 << 14;
 
 /// Opens a stream and sends a pattern on it.
@@ -15,7 +15,7 @@ pub struct BulkSender<I> {
     bytes: u64,
     pattern: Pattern,
     stream: Option<I>,
-    /// What is made and not yet taken.
+    /// Octets generated and not yet accepted.
     piece: Vec<u8>,
     from: usize,
     made: u64,
@@ -24,7 +24,7 @@ pub struct BulkSender<I> {
 }
 
 impl<I: Copy + Ord> BulkSender<I> {
-    /// From `start` on sends `bytes` bytes of the pattern numbered `tag`, and ends.
+    /// Sends `bytes` octets of the pattern `tag` from `start` on, and ends the stream.
     pub fn new(start: Instant, bytes: u64, tag: u64) -> Self {
         Self {
             start: Some(start),
@@ -39,12 +39,12 @@ impl<I: Copy + Ord> BulkSender<I> {
         }
     }
 
-    /// Bytes that the transport has taken.
+    /// Octets accepted by the transport.
     pub fn written(&self) -> u64 {
         self.made - (self.piece.len() - self.from) as u64
     }
 
-    /// When the stream was over: everything is acknowledged, or it is lost.
+    /// When the stream was closed: everything is acknowledged, or the stream was lost.
     pub fn over(&self) -> Option<Instant> {
         self.over
     }
@@ -106,8 +106,7 @@ where
     }
 }
 
-/// Takes whatever streams are opened to it, and checks that each carries the pattern, each byte
-/// once and in order.
+/// Accepts all streams and verifies that each carries the pattern, in order and once.
 #[derive(Debug)]
 pub struct BulkReceiver<I> {
     pattern: Pattern,
@@ -119,25 +118,25 @@ pub struct BulkReceiver<I> {
 #[derive(Clone, Copy, Debug)]
 pub struct Incoming {
     check: StreamCheck,
-    /// When its first and its last byte came.
+    /// When the first octet arrived.
     pub first: Option<Instant>,
-    /// When the last byte so far came.
+    /// When the latest octet arrived.
     pub last: Option<Instant>,
-    /// When the sender's end came.
+    /// When the sender's end arrived.
     pub ended: Option<Instant>,
-    /// When the stream was over.
+    /// When the stream was closed.
     pub gone: Option<Instant>,
 }
 
 impl Incoming {
-    /// Bytes so far.
+    /// Octets received so far.
     pub fn received(&self) -> u64 {
         self.check.received()
     }
 }
 
 impl<I: Copy + Ord> BulkReceiver<I> {
-    /// For streams that carry the pattern numbered `tag`.
+    /// For streams that carry the pattern `tag`.
     pub fn new(tag: u64) -> Self {
         Self {
             pattern: Pattern(tag),
@@ -146,17 +145,17 @@ impl<I: Copy + Ord> BulkReceiver<I> {
         }
     }
 
-    /// Bytes on all streams, in order.
+    /// Octets received on all streams, in order.
     pub fn received(&self) -> u64 {
         self.streams.values().map(Incoming::received).sum()
     }
 
-    /// In-order bytes by the time of their coming.
+    /// Octets received in order, over time.
     pub fn arrived(&self) -> &Meter {
         &self.arrived
     }
 
-    /// All streams, in the order in which they were opened.
+    /// All streams, in the order of their opening.
     pub fn streams(&self) -> impl Iterator<Item = &Incoming> {
         self.streams.values()
     }
@@ -172,7 +171,7 @@ where
     S::Id: 'static,
 {
     /// # Panics
-    /// When a byte is not the one that was sent.
+    /// If octets differ from the pattern.
     fn handle_event(&mut self, now: Instant, event: StreamEvent<S::Id>, streams: &mut S) {
         match event {
             StreamEvent::Opened(stream) => {

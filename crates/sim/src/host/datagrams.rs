@@ -1,10 +1,10 @@
-//! An [`Endpoint`] as a node: what runs on a [`Path`](crate::Path) runs in a network too.
+//! An [`Endpoint`] as a node, so that endpoints of a [`Path`](crate::Path) also run in a network.
 
 use crate::Endpoint;
 use crate::network::{Address, IPV4_UDP, Node, Outbox, Packet};
 use units::Instant;
 
-/// An endpoint whose datagrams go to one address by UDP, such as a terminal's gateway.
+/// An endpoint whose datagrams are sent to one address by UDP, such as a terminal's gateway.
 #[derive(Debug)]
 pub struct Datagrams<E> {
     /// The endpoint.
@@ -15,12 +15,13 @@ pub struct Datagrams<E> {
 }
 
 impl<E: Endpoint> Datagrams<E> {
-    /// Datagrams of `endpoint` go from `port` to `to`; without, to where the last one came from.
+    /// Datagrams of `endpoint` are sent from `port` to `to`; with `None`, to the source of the last
+    /// one received.
     pub fn new(endpoint: E, port: u16, to: Option<Address>) -> Self {
         Self { endpoint, to, port, header: IPV4_UDP }
     }
 
-    /// The same with `header` octets below each datagram in place of 28.
+    /// Returns it with `header` octets below each datagram in place of 28.
     #[must_use]
     pub fn with_header(self, header: usize) -> Self {
         Self { header, ..self }
@@ -37,7 +38,7 @@ impl<E: Endpoint + 'static> Node for Datagrams<E> {
         let (to, header) = (self.to, self.header);
         let from = Address::new(out.node(), self.port);
         self.endpoint.poll_transmit(now, &mut |datagram| {
-            // An endpoint that knows nobody has nothing to say.
+            // Without a peer address nothing can be sent.
             let Some(to) = to else { return };
             let mut buffer = out.buffer(datagram.len());
             buffer.copy_from_slice(datagram);

@@ -1,7 +1,7 @@
-//! Hosts put together from a transport and an application.
+//! Hosts composed of a transport and an application.
 //!
 //! ```text
-//!    Application   bulk, requests, files, pages        streams of bytes that it checks
+//!   Application   bulk, requests, files, pages        verified byte streams
 //!        │  Streams: open, write, peek, consume, end
 //!        ▼
 //!    Transport     XSTP, TCP, a relay                  packets
@@ -10,7 +10,7 @@
 //!    Network
 //! ```
 //!
-//! Every application runs on every transport. [`Proxy`] joins two transports as a gateway does.
+//! Every application runs on every transport. [`Proxy`] connects two transports as a gateway does.
 
 mod bulk;
 mod datagrams;
@@ -29,20 +29,20 @@ use crate::Streams;
 use crate::network::{Address, Node, Outbox, Packet};
 use units::Instant;
 
-/// What happened to a stream.
+/// An event of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamEvent<I> {
     /// The peer opened it.
     Opened(I),
-    /// It has bytes.
+    /// It has octets to read.
     Readable(I),
-    /// It takes bytes again, after it took fewer than it was given.
+    /// It accepts octets after it accepted fewer than offered.
     Writable(I),
-    /// The peer sends no more on it; everything that it sent has been told of.
+    /// The peer has ended its send side, and all data before was reported.
     Ended(I),
-    /// It was broken off: by the peer, or for want of answers. [`StreamEvent::Gone`] follows.
+    /// It was reset by the peer, or timed out. [`StreamEvent::Gone`] follows.
     Broken(I),
-    /// It is over, in order or not.
+    /// It is closed, in order or not.
     Gone(I),
 }
 
@@ -50,76 +50,75 @@ pub enum StreamEvent<I> {
 pub trait Transport: Streams + 'static {
     /// Whether a packet is for this transport.
     fn wants(&self, packet: &Packet) -> bool;
-    /// Takes a packet that arrived at `now`.
+    /// Handles a packet that arrived at `now`.
     fn handle_packet(&mut self, now: Instant, packet: &mut Packet);
-    /// Sends all packets that may leave at `now`.
+    /// Sends all packets that may be sent at `now`.
     fn poll_transmit(&mut self, now: Instant, out: &mut Outbox<'_>);
-    /// When to call [`Transport::handle_timeout`].
+    /// Returns when to call [`Transport::handle_timeout`].
     fn poll_timeout(&self) -> Option<Instant>;
-    /// Does what is due at `now`.
+    /// Handles the timers that have expired at `now`.
     fn handle_timeout(&mut self, now: Instant);
-    /// The next thing that happened to a stream.
+    /// The next event of a stream.
     fn poll_event(&mut self) -> Option<StreamEvent<Self::Id>>;
 }
 
-/// Between whom a stream is.
+/// The addresses of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Ends {
-    /// Who opened it.
+pub struct StreamAddresses {
+    /// The address that opened it.
     pub client: Address,
-    /// To whom it was opened.
+    /// The address it was opened to.
     pub server: Address,
 }
 
-/// A transport that stands in for others, as gateways do that nobody sees (RFC 3135,
-/// section 2.5): it takes streams that are meant for somebody else, and opens them in another's
-/// name.
+/// A transport for transparent gateways (RFC 3135, section 2.5): it accepts streams addressed to
+/// other hosts, and opens streams with another host's source address.
 ///
-/// The peer's end of a stream is held back: it is told as [`StreamEvent::Ended`] but confirmed
-/// to the peer only by [`StandIn::confirm`], so that nobody takes for delivered what a gateway
-/// still has.
-pub trait StandIn: Transport {
-    /// Whether a packet opens a stream that could be taken; [`Transport::handle_packet`] does.
+/// The end of a peer's send side is held: it is reported as [`StreamEvent::Ended`] but acknowledged
+/// to the peer only by [`Interceptor::confirm`], so that the peer does not take data buffered at a
+/// gateway for delivered.
+pub trait Interceptor: Transport {
+    /// Whether a packet opens a stream that could be accepted; [`Transport::handle_packet`] accepts
+    /// it.
     fn opens(&self, packet: &Packet) -> bool;
     /// The stream that a packet belongs to, if it is known.
     fn stream_of(&self, packet: &Packet) -> Option<Self::Id>;
-    /// Between whom `stream` is, as long as it is known.
-    fn ends(&self, stream: Self::Id) -> Option<Ends>;
-    /// Opens a stream to `ends.server` in the name of `ends.client`.
-    fn open_between(&mut self, now: Instant, ends: Ends) -> Self::Id;
-    /// Breaks a stream off.
+    /// The addresses of `stream`, as long as it is known.
+    fn ends(&self, stream: Self::Id) -> Option<StreamAddresses>;
+    /// Opens a stream to `ends.server` with the source address `ends.client`.
+    fn open_between(&mut self, now: Instant, ends: StreamAddresses) -> Self::Id;
+    /// Resets a stream.
     fn reset(&mut self, now: Instant, stream: Self::Id);
-    /// Whether this end of a stream is ended and the peer has confirmed it; so is one that is
-    /// over.
+    /// Whether this side's end is sent and acknowledged by the peer, or the stream is closed.
     fn is_confirmed(&self, stream: Self::Id) -> bool;
-    /// Confirms the peer's end.
+    /// Acknowledges the peer's end.
     fn confirm(&mut self, now: Instant, stream: Self::Id);
-    /// Bytes of a stream that are kept here: arrived and not consumed, written and not known to
-    /// have arrived.
+    /// Octets of a stream that are buffered here: received and not consumed, or written and not
+    /// acknowledged.
     fn held(&self, stream: Self::Id) -> u64;
 }
 
-/// What uses streams.
+/// An application on streams.
 pub trait Application<S: Streams>: 'static {
-    /// Something happened to a stream.
+    /// Handles an event of a stream.
     fn handle_event(&mut self, now: Instant, event: StreamEvent<S::Id>, streams: &mut S);
-    /// When to call [`Application::handle_timeout`].
+    /// Returns when to call [`Application::handle_timeout`].
     fn poll_timeout(&self) -> Option<Instant>;
-    /// Does what is due at `now`.
+    /// Handles the timers that have expired at `now`.
     fn handle_timeout(&mut self, now: Instant, streams: &mut S);
 }
 
 /// A host with one transport and one application.
 #[derive(Debug)]
 pub struct Host<T, A> {
-    /// What carries the streams.
+    /// The transport.
     pub transport: T,
-    /// What uses them.
+    /// The application.
     pub application: A,
 }
 
 impl<T: Transport, A: Application<T>> Host<T, A> {
-    /// `application` on `transport`.
+    /// Runs `application` on `transport`.
     pub fn new(transport: T, application: A) -> Self {
         Self { transport, application }
     }

@@ -1,4 +1,5 @@
-//! A gateway between two transports: what is opened to it on one side it opens on the other.
+//! A gateway between two transports: for each stream accepted on one side it opens one on the
+//! other.
 
 use super::{StreamEvent, Transport};
 use crate::Streams;
@@ -6,13 +7,13 @@ use crate::network::{Node, Outbox, Packet};
 use std::collections::BTreeMap;
 use units::Instant;
 
-/// Takes streams on the transport `near`, opens one on `far` for each, and carries bytes, ends
-/// and flow control both ways. Packets that neither of them wants are sent on as they are, so
-/// that it may stand in the way of others as a [gateway](crate::Network::gateway_with).
+/// Accepts streams on the transport `near`, opens one on `far` for each, and forwards octets, ends
+/// and flow control in both directions. Packets for neither transport are forwarded unchanged, so
+/// it can run as a [gateway](crate::Network::gateway_with) on the path of other traffic.
 pub struct Proxy<N: Transport, F: Transport> {
-    /// Where streams come from.
+    /// The transport on which streams are accepted.
     pub near: N,
-    /// Where they go on to.
+    /// The transport on which they are continued.
     pub far: F,
     pairs: BTreeMap<N::Id, Pair<F::Id>>,
     by_far: BTreeMap<F::Id, N::Id>,
@@ -24,7 +25,7 @@ struct Pair<I> {
     far: I,
     /// The near and the far peer have ended.
     ended: [bool; 2],
-    /// The near and the far stream are over.
+    /// The near and the far stream are closed.
     gone: [bool; 2],
 }
 
@@ -35,7 +36,7 @@ impl<N: Transport, F: Transport> Proxy<N, F> {
         Self { near, far, pairs, by_far, passing: Vec::new() }
     }
 
-    /// Streams that it carries now.
+    /// Number of streams that it carries.
     pub fn carried(&self) -> usize {
         self.pairs.len()
     }
@@ -65,7 +66,7 @@ impl<N: Transport, F: Transport> Proxy<N, F> {
                 self.change(near, |pair| pair.ended[0] = true);
                 self.carry_out(now, near);
             }
-            // What follows says the same.
+            // `Gone` follows.
             StreamEvent::Broken(_) => {}
             StreamEvent::Gone(near) => {
                 if let Some(pair) = self.pairs.get(&near) {
@@ -85,7 +86,7 @@ impl<N: Transport, F: Transport> Proxy<N, F> {
         | StreamEvent::Gone(far)) = event;
         let Some(&near) = self.by_far.get(&far) else { return };
         match event {
-            // Nobody opens anything this way, and what is broken is gone next.
+            // Streams are not opened from this side, and `Gone` follows `Broken`.
             StreamEvent::Opened(_) | StreamEvent::Broken(_) => {}
             StreamEvent::Readable(_) => self.carry_back(now, near),
             StreamEvent::Writable(_) => self.carry_out(now, near),
@@ -100,7 +101,7 @@ impl<N: Transport, F: Transport> Proxy<N, F> {
         }
     }
 
-    /// Changes a pair, and forgets it when both its streams are over.
+    /// Changes a pair, and discards it when both its streams are closed.
     fn change(&mut self, near: N::Id, change: impl FnOnce(&mut Pair<F::Id>)) {
         let Some(pair) = self.pairs.get_mut(&near) else { return };
         change(pair);
@@ -124,8 +125,8 @@ impl<N: Transport, F: Transport> Proxy<N, F> {
     }
 }
 
-/// Moves what `to` takes; what it does not take stays where it is and closes the peer's window.
-/// Ends `sink` when `source` has `ended` and all of it is moved; says whether it did.
+/// Moves octets as far as `to` accepts them; the rest stays in `from` and closes the peer's window.
+/// Ends `sink` when `source` has `ended` and everything is moved; returns whether it did.
 pub(crate) fn carry<A: Streams, B: Streams>(
     now: Instant,
     from: &mut A,
@@ -167,7 +168,7 @@ impl<N: Transport, F: Transport> Node for Proxy<N, F> {
     }
 
     fn poll_transmit(&mut self, now: Instant, out: &mut Outbox<'_>) {
-        self.passing.drain(..).for_each(|packet| out.pass_on(packet));
+        self.passing.drain(..).for_each(|packet| out.forward_on(packet));
         self.near.poll_transmit(now, out);
         self.far.poll_transmit(now, out);
         self.events(now);

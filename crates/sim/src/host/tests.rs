@@ -60,7 +60,7 @@ fn arrives(config: &SessionConfig, words: &str) {
 }
 
 #[test]
-fn a_transfer_arrives_as_published_and_sealed() {
+fn transfer_arrives_with_published_and_sealed_profiles() {
     let gateway = SessionConfig::gateway(BitRate::from_mbps(10));
     for words in ["", "loss 3%", "outage at 2s for 3s"] {
         arrives(&SessionConfig::stp_1999(), words);
@@ -69,7 +69,7 @@ fn a_transfer_arrives_as_published_and_sealed() {
 }
 
 #[test]
-fn damaged_segments_are_refused_and_repaired() {
+fn damaged_segments_are_rejected_and_retransmitted() {
     let (mut net, source, sink) = transfer(&SessionConfig::stp_1999(), "");
     let link = net.link(source, sink, &wire());
     let faults = Faults { corrupt: 0.05, truncate: 0.05, duplicate: 0.05, replay: 0.05 };
@@ -83,7 +83,7 @@ fn damaged_segments_are_refused_and_repaired() {
 
 #[test]
 #[should_panic(expected = "the sender's bytes, once and in order")]
-fn other_bytes_than_were_sent_are_found_out() {
+fn modified_octets_are_detected() {
     let (mut net, _, sink) = transfer(&SessionConfig::stp_1999(), "");
     net.node_mut::<Sink>(sink).application = BulkReceiver::new(4);
     net.run_until(at(30));
@@ -99,9 +99,9 @@ fn the_same_seed_gives_the_same_run() {
     assert_eq!(run(), run());
 }
 
-/// Clients that ask through two gateways: a connection at each step.
+/// Clients that send requests through two gateways: one connection per segment.
 #[test]
-fn requests_come_through_gateways_on_the_way() {
+fn requests_pass_through_gateways() {
     let lan = SessionConfig::stp_1999();
     let space = SessionConfig::gateway(BitRate::from_mbps(1));
     let mut net = Network::new(5, 0);
@@ -121,7 +121,7 @@ fn requests_come_through_gateways_on_the_way() {
         let transport = Xstp::client(node, &lan, Address::new(terminal, 80));
         Host::new(transport, Client::<XstpStream>::new(plans))
     });
-    // Another that talks to the server past the gateways, over the same links.
+    // Another client without gateways, over the same links.
     let direct = net.host_with(|node| {
         let transport = Xstp::client(node, &lan, Address::new(server, 80));
         let plans = vec![ConnectionPlan::download(at(1), 100_000)];
@@ -146,9 +146,9 @@ fn requests_come_through_gateways_on_the_way() {
     );
 }
 
-/// The relays that operators run, as hosts of a network, with routers on the way.
+/// The relays of the product as hosts of a network, with routers between them.
 #[test]
-fn gateways_are_hosts_like_others() {
+fn product_gateways_run_as_hosts() {
     use crate::gateways::{HubSide, Terminal};
     use relay::RelayConfig;
     let [down, up] = [BitRate::from_mbps(10), BitRate::from_mbps(1)];

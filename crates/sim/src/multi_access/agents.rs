@@ -1,50 +1,50 @@
-//! Who uses the network: clients that ask for objects of one size, servers that have them.
+//! Clients that request objects of one size, and their servers.
 
 use crate::host::{Application, StreamEvent};
 use crate::{Pattern, StreamCheck, Streams};
 use std::collections::{BTreeMap, VecDeque};
 use units::{Instant, RngStream, Span};
 
-/// The bytes of all requests on a connection, and those of all objects.
+/// The octets of all requests on a connection, and of all objects.
 const REQUESTS: Pattern = Pattern(1);
 const OBJECTS: Pattern = Pattern(2);
-/// Bytes of a pattern that are made at once.
-const PIECE: usize = 1 << 12;
+/// Octets of a pattern generated at a time.
+const CHUNK: usize = 1 << 12;
 
-/// What the connections of one site ask for.
+/// The requests on the connections of one site.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Asking {
-    /// Bytes of a request, at least one.
+pub struct RequestModel {
+    /// Octets of a request, at least one.
     pub request: u64,
-    /// Bytes of an object, at least one.
+    /// Octets of an object, at least one.
     pub object: u64,
-    /// The mean of the exponentially distributed time between two requests.
+    /// Mean of the exponentially distributed think time.
     pub think: Span,
-    /// When the next request comes: a thought after the object, or a thought after the request
-    /// before it, whether that was answered or not.
-    pub order: AskingOrder,
-    /// No request before this.
+    /// When the think time starts.
+    pub order: RequestOrder,
+    /// No request is sent before this time.
     pub start: Instant,
-    /// The mean of the exponentially distributed time from then to a connection's first request;
+    /// Mean of the exponentially distributed time from `start` to a connection's first request;
     /// `None`: `think`.
     pub first: Option<Span>,
 }
 
-/// When the next request comes.
+/// When the think time before a request starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AskingOrder {
-    /// A thought after the object has come. A Poisson process that is not heard while an object
-    /// is awaited is the same.
+pub enum RequestOrder {
+    /// When the object has arrived. This equals a Poisson process whose arrivals are ignored while
+    /// an object is outstanding.
     Closed,
-    /// A thought after the request before it, pipelined.
+    /// When the previous request was sent; requests are pipelined.
     Open,
-    /// Pages of so many objects: each but a page's first as soon as the one before it has come.
+    /// Pages of so many objects: each object but the first of a page is requested as soon as the
+    /// previous one has arrived.
     Pages(u32),
 }
 
 /// Clients on persistent connections.
-pub struct Asker<I> {
-    asking: Asking,
+pub struct RequestClient<I> {
+    requests: RequestModel,
     connections: Vec<Connection<I>>,
     rng: RngStream,
     responses: Vec<(Instant, Span)>,
@@ -55,47 +55,47 @@ pub struct Asker<I> {
 #[derive(Debug)]
 struct Connection<I> {
     stream: Option<I>,
-    /// When the next request is due; `None`: an object is awaited first.
+    /// When the next request is due; `None`: an object is outstanding.
     next: Option<Instant>,
     asked: VecDeque<Instant>,
-    /// Objects that came.
-    had: u32,
-    /// Request bytes that are wanted, and those that are written.
-    wanted: u64,
+    /// Objects received.
+    objects_received: u32,
+    /// Request octets to be written, and octets written.
+    to_write: u64,
     written: u64,
     check: StreamCheck,
 }
 
-impl<I: Copy + Ord> Asker<I> {
-    /// `connections` of them.
-    pub fn new(asking: Asking, connections: usize, mut rng: RngStream) -> Self {
+impl<I: Copy + Ord> RequestClient<I> {
+    /// Creates `connections` clients.
+    pub fn new(requests: RequestModel, connections: usize, mut rng: RngStream) -> Self {
         let connections = (0..connections)
             .map(|_| Connection {
                 stream: None,
                 next: Some(
-                    asking.start + rng.exponential_span(asking.first.unwrap_or(asking.think)),
+                    requests.start + rng.exponential_span(requests.first.unwrap_or(requests.think)),
                 ),
                 asked: VecDeque::new(),
-                had: 0,
-                wanted: 0,
+                objects_received: 0,
+                to_write: 0,
                 written: 0,
                 check: StreamCheck::new(OBJECTS),
             })
             .collect();
-        Self { asking, connections, rng, responses: Vec::new(), received: 0, lost: 0 }
+        Self { requests, connections, rng, responses: Vec::new(), received: 0, lost: 0 }
     }
 
-    /// Objects that came whole: when, and how long after they were asked for.
+    /// Complete objects: time of arrival, and response time.
     pub fn responses(&self) -> &[(Instant, Span)] {
         &self.responses
     }
 
-    /// Bytes of objects.
+    /// Octets of objects received.
     pub fn received(&self) -> u64 {
         self.received
     }
 
-    /// Connections that were lost.
+    /// Connections lost.
     pub fn lost(&self) -> u64 {
         self.lost
     }
@@ -103,35 +103,37 @@ impl<I: Copy + Ord> Asker<I> {
     fn ask(&mut self, now: Instant, index: usize) {
         let connection = &mut self.connections[index];
         connection.asked.push_back(now);
-        connection.wanted += self.asking.request;
-        connection.next = match self.asking.order {
-            AskingOrder::Closed | AskingOrder::Pages(_) => None,
-            AskingOrder::Open => Some(now + self.rng.exponential_span(self.asking.think)),
+        connection.to_write += self.requests.request;
+        connection.next = match self.requests.order {
+            RequestOrder::Closed | RequestOrder::Pages(_) => None,
+            RequestOrder::Open => Some(now + self.rng.exponential_span(self.requests.think)),
         };
     }
 
     fn write(&mut self, now: Instant, index: usize, streams: &mut impl Streams<Id = I>) {
         let connection = &mut self.connections[index];
         let Some(stream) = connection.stream else { return };
-        write(now, stream, REQUESTS, &mut connection.written, connection.wanted, streams);
+        write(now, stream, REQUESTS, &mut connection.written, connection.to_write, streams);
     }
 
     fn read(&mut self, now: Instant, index: usize, streams: &mut impl Streams<Id = I>) {
-        let object = self.asking.object;
+        let object = self.requests.object;
         let connection = &mut self.connections[index];
         let Some(stream) = connection.stream else { return };
         let before = connection.check.received() / object;
         self.received += take(now, stream, &mut connection.check, streams);
         for _ in before..connection.check.received() / object {
-            let asked = connection.asked.pop_front().expect("an object that nobody asked for");
+            let asked = connection.asked.pop_front().expect("an object that was not requested");
             self.responses.push((now, now.since(asked)));
-            connection.had += 1;
-            let page_over = match self.asking.order {
-                AskingOrder::Closed => true,
-                AskingOrder::Open => continue,
-                AskingOrder::Pages(objects) => connection.had.is_multiple_of(objects.max(1)),
+            connection.objects_received += 1;
+            let page_over = match self.requests.order {
+                RequestOrder::Closed => true,
+                RequestOrder::Open => continue,
+                RequestOrder::Pages(objects) => {
+                    connection.objects_received.is_multiple_of(objects.max(1))
+                }
             };
-            let think = self.asking.think;
+            let think = self.requests.think;
             let pause = if page_over { self.rng.exponential_span(think) } else { Span::ZERO };
             connection.next = Some(now + pause);
         }
@@ -142,7 +144,7 @@ impl<I: Copy + Ord> Asker<I> {
     }
 }
 
-impl<S: Streams> Application<S> for Asker<S::Id>
+impl<S: Streams> Application<S> for RequestClient<S::Id>
 where
     S::Id: 'static,
 {
@@ -187,27 +189,27 @@ where
 }
 
 /// Servers that answer each request with an object.
-pub struct Answerer<I> {
+pub struct ObjectServer<I> {
     request: u64,
     object: u64,
-    connections: BTreeMap<I, Answering>,
+    connections: BTreeMap<I, ServerConnection>,
     received: u64,
 }
 
 #[derive(Debug)]
-struct Answering {
+struct ServerConnection {
     check: StreamCheck,
     written: u64,
 }
 
-impl<I: Copy + Ord> Answerer<I> {
-    /// For clients that ask as `asking` says.
-    pub fn new(asking: &Asking) -> Self {
-        let (request, object) = (asking.request, asking.object);
+impl<I: Copy + Ord> ObjectServer<I> {
+    /// Creates servers for clients of `requests`.
+    pub fn new(requests: &RequestModel) -> Self {
+        let (request, object) = (requests.request, requests.object);
         Self { request, object, connections: BTreeMap::new(), received: 0 }
     }
 
-    /// Bytes of requests.
+    /// Octets of requests received.
     pub fn received(&self) -> u64 {
         self.received
     }
@@ -215,19 +217,19 @@ impl<I: Copy + Ord> Answerer<I> {
     fn serve(&mut self, now: Instant, stream: I, streams: &mut impl Streams<Id = I>) {
         let Some(connection) = self.connections.get_mut(&stream) else { return };
         self.received += take(now, stream, &mut connection.check, streams);
-        let wanted = connection.check.received() / self.request * self.object;
-        write(now, stream, OBJECTS, &mut connection.written, wanted, streams);
+        let to_write = connection.check.received() / self.request * self.object;
+        write(now, stream, OBJECTS, &mut connection.written, to_write, streams);
     }
 }
 
-impl<S: Streams> Application<S> for Answerer<S::Id>
+impl<S: Streams> Application<S> for ObjectServer<S::Id>
 where
     S::Id: 'static,
 {
     fn handle_event(&mut self, now: Instant, event: StreamEvent<S::Id>, streams: &mut S) {
         match event {
             StreamEvent::Opened(stream) => {
-                let connection = Answering { check: StreamCheck::new(REQUESTS), written: 0 };
+                let connection = ServerConnection { check: StreamCheck::new(REQUESTS), written: 0 };
                 self.connections.insert(stream, connection);
             }
             StreamEvent::Readable(stream) | StreamEvent::Writable(stream) => {
@@ -248,20 +250,20 @@ where
     fn handle_timeout(&mut self, _: Instant, _: &mut S) {}
 }
 
-/// Writes `pattern` from `*written` up to `wanted`, as far as the stream takes it.
+/// Writes `pattern` from `*written` up to `wanted`, as far as the stream accepts it.
 fn write<I: Copy>(
     now: Instant,
     stream: I,
     pattern: Pattern,
     written: &mut u64,
-    wanted: u64,
+    to_write: u64,
     streams: &mut impl Streams<Id = I>,
 ) {
-    let mut piece = [0; PIECE];
-    while *written < wanted {
-        let count = (wanted - *written).min(PIECE as u64) as usize;
-        pattern.fill(*written, &mut piece[..count]);
-        let taken = streams.write(now, stream, &piece[..count]);
+    let mut platform_part = [0; CHUNK];
+    while *written < to_write {
+        let count = (to_write - *written).min(CHUNK as u64) as usize;
+        pattern.fill(*written, &mut platform_part[..count]);
+        let taken = streams.write(now, stream, &platform_part[..count]);
         *written += taken as u64;
         if taken < count {
             return;
@@ -269,7 +271,7 @@ fn write<I: Copy>(
     }
 }
 
-/// Takes and checks what there is; says how much.
+/// Reads and verifies all available octets; returns how many.
 fn take<I: Copy>(
     now: Instant,
     stream: I,

@@ -1,6 +1,6 @@
-//! A star's network, from its nodes to what they saw.
+//! Builds the network of a star and collects its results.
 
-use super::{Answerer, Asker, Seen, Site, SiteSeen, Space, Stack, Star};
+use super::{ObjectServer, RequestClient, Satellite, Site, SiteReport, Stack, Star, StarReport};
 use crate::Network;
 use crate::host::{Host, Proxy, Tcp, TcpId, Xstp};
 use crate::network::{Address, LinkId, NodeId};
@@ -8,11 +8,11 @@ use satlink::{Direction, DirectionConfig, LinkConfig};
 use std::collections::BTreeMap;
 use units::BitRate;
 
-/// The servers' port, and that of the hub's STP.
+/// The port of the servers and of the hub's STP.
 const PORT: u16 = 80;
 
-type Client = Host<Tcp, Asker<TcpId>>;
-type Server = Host<Tcp, Answerer<TcpId>>;
+type Client = Host<Tcp, RequestClient<TcpId>>;
+type Server = Host<Tcp, ObjectServer<TcpId>>;
 type Terminal = Proxy<Tcp, Xstp>;
 
 pub(super) struct SiteNodes {
@@ -23,11 +23,10 @@ pub(super) struct SiteNodes {
 
 pub(super) struct Built {
     pub(super) net: Network,
-    space: NodeId,
+    satellite: NodeId,
     forward: LinkId,
     sites: Vec<SiteNodes>,
-    /// Slots that each terminal had been granted when rates were last set, and what it is
-    /// granted in a frame, smoothed.
+    /// Slots granted to each terminal when rates were last set, and its smoothed slots per frame.
     granted: Vec<(u64, f64)>,
 }
 
@@ -36,16 +35,16 @@ impl Built {
         let mut net = Network::new(seed, run);
         net.trace();
         let channel = net.rng("sim/multi-access").next_u64();
-        let space = net.gateway_with(|_| {
+        let satellite = net.gateway_with(|_| {
             let random = star.random.as_ref();
-            Space::new(&star.mac, random, star.reports, BTreeMap::new(), channel, run)
-                .expect("the MAC's settings should make sense")
+            Satellite::new(&star.mac, random, star.reports, BTreeMap::new(), channel, run)
+                .expect("the MAC's settings should be valid")
         });
         let hub = net.router();
-        let forward = net.link(hub, space, &sky(star));
+        let forward = net.link(hub, satellite, &satellite_link(star));
         let mut built = Self {
             net,
-            space,
+            satellite,
             forward,
             sites: Vec::new(),
             granted: vec![(0, 0.0); star.mac.terminals.len()],
@@ -60,30 +59,31 @@ impl Built {
         built
     }
 
-    /// Client and server speak TCP with one another.
+    /// TCP from end to end.
     fn direct(&mut self, star: &Star, place: usize, site: &Site, hub: NodeId) -> SiteNodes {
-        let Stack::EndToEnd(tcp) = &star.stack else { unreachable!("asked for with that stack") };
+        let Stack::EndToEnd(tcp) = &star.stack else { unreachable!("called with that stack") };
         let net = &mut self.net;
         let server = net.host_with(|node| {
-            Host::new(Tcp::server(node, tcp, PORT), Answerer::<TcpId>::new(&site.asking))
+            Host::new(Tcp::server(node, tcp, PORT), ObjectServer::<TcpId>::new(&site.requests))
         });
-        let asker = asker(net, place, site);
-        let client = net
-            .host_with(|node| Host::new(Tcp::client(node, tcp, Address::new(server, PORT)), asker));
-        net.link(client, self.space, &from_the_sky(star, lan(star)));
+        let request_client = request_client(net, place, site);
+        let client = net.host_with(|node| {
+            Host::new(Tcp::client(node, tcp, Address::new(server, PORT)), request_client)
+        });
+        net.link(client, self.satellite, &forward_link(star, lan(star)));
         net.link(hub, server, &lan(star));
-        net.node_mut::<Space>(self.space).add(client, site.terminal);
+        net.node_mut::<Satellite>(self.satellite).add(client, site.terminal);
         SiteNodes { client, server, terminal: None }
     }
 
-    /// A proxy at the terminal and one at the hub stand between them.
+    /// Split connections, with a proxy at the terminal and one at the hub.
     fn split(&mut self, star: &Star, place: usize, site: &Site, hub: NodeId) -> SiteNodes {
-        let Stack::Split { lan: tcp, space: session, .. } = &star.stack else {
-            unreachable!("asked for with that stack")
+        let Stack::Split { lan: tcp, satellite: session, .. } = &star.stack else {
+            unreachable!("called with that stack")
         };
         let net = &mut self.net;
         let server = net.host_with(|node| {
-            Host::new(Tcp::server(node, tcp, PORT), Answerer::<TcpId>::new(&site.asking))
+            Host::new(Tcp::server(node, tcp, PORT), ObjectServer::<TcpId>::new(&site.requests))
         });
         let far = net.host_with(|node| {
             let to_server = Tcp::client(node, tcp, Address::new(server, PORT));
@@ -96,34 +96,38 @@ impl Built {
             star.caps.iter().for_each(|&(up, _)| to_hub.set_max_rate(up));
             Proxy::new(Tcp::server(node, tcp, PORT), to_hub)
         });
-        let asker = asker(net, place, site);
-        let client = net
-            .host_with(|node| Host::new(Tcp::client(node, tcp, Address::new(near, PORT)), asker));
+        let request_client = request_client(net, place, site);
+        let client = net.host_with(|node| {
+            Host::new(Tcp::client(node, tcp, Address::new(near, PORT)), request_client)
+        });
         let at_once = LinkConfig::default();
         net.link(client, near, &lan(star));
-        net.link(near, self.space, &from_the_sky(star, at_once.clone()));
+        net.link(near, self.satellite, &forward_link(star, at_once.clone()));
         net.link(hub, far, &at_once);
         net.link(far, server, &lan(star));
-        net.node_mut::<Space>(self.space).add(near, site.terminal);
+        net.node_mut::<Satellite>(self.satellite).add(near, site.terminal);
         SiteNodes { client, server, terminal: Some(near) }
     }
 
-    /// Tells the sessions of each terminal their part of what it was granted since the last time.
+    /// Sets the rate of each terminal's sessions to their share of the slots granted since the last
+    /// call.
     pub(super) fn follow_grants(&mut self, star: &Star) {
-        let mac = self.net.node::<Space>(self.space).mac();
+        let mac = self.net.node::<Satellite>(self.satellite).mac();
         let bits = (star.mac.format.payload() * 8) as f64 / star.mac.period.as_secs_f64();
         for (terminal, (before, smoothed)) in self.granted.iter_mut().enumerate() {
             let granted = mac.terminal(terminal).granted;
             *smoothed += ((granted - *before) as f64 - *smoothed) / SMOOTHING;
             *before = granted;
         }
-        // With less than half of an equal share nobody would ever queue enough to ask for more.
+        // Below half of an equal share the queue would be too short for a request of more capacity.
         let frame = f64::from(star.mac.positions() * star.mac.carriers);
         let least = frame / star.mac.terminals.len() as f64 / 2.0;
         let rate = |(terminal, &(_, slots)): (usize, &(u64, f64))| {
-            // What waits should be what two frames carry: then there is something to ask with.
+            // The target queue is what two frames carry, so that capacity is requested.
             let short = (mac.backlog(terminal) as f64) < 2.0 * slots;
-            slots.max(least) * bits * if short { MORE } else { LESS }
+            slots.max(least)
+                * bits
+                * if short { GRANT_FACTOR_SHORT_QUEUE } else { GRANT_FACTOR_LONG_QUEUE }
         };
         let rates: Vec<f64> = self.granted.iter().enumerate().map(rate).collect();
         let mut senders = vec![0_usize; rates.len()];
@@ -142,9 +146,9 @@ impl Built {
         }
     }
 
-    pub(super) fn seen(self, star: &Star) -> Seen {
+    pub(super) fn report(self, star: &Star) -> StarReport {
         let net = &self.net;
-        let space = net.node::<Space>(self.space);
+        let satellite = net.node::<Satellite>(self.satellite);
         let mut timeouts = 0;
         let site = |(site, nodes): (&Site, &SiteNodes)| {
             let client = net.node::<Client>(nodes.client);
@@ -153,7 +157,7 @@ impl Built {
                 let ends = client.transport.connections().chain(server.transport.connections());
                 timeouts += ends.map(|(_, end)| end.counters().timeouts).sum::<u64>();
             }
-            SiteSeen {
+            SiteReport {
                 connections: site.connections,
                 responses: client.application.responses().to_vec(),
                 received: client.application.received(),
@@ -162,15 +166,15 @@ impl Built {
             }
         };
         let sites = star.sites.iter().zip(&self.sites).map(site).collect();
-        let counters = space.mac().counters();
-        let given = space.mac().scheduler().given();
-        Seen {
+        let counters = satellite.mac().counters();
+        let given = satellite.mac().scheduler().given();
+        StarReport {
             sites,
             down: net.delivered(self.forward, Direction::Forward).total().bytes,
-            up: space.delivered(),
+            up: satellite.delivered(),
             slots: (counters.granted, counters.used),
             asked_and_free: (given.rate + given.volume, given.free),
-            access: space.shares(),
+            access: satellite.shares(),
             timeouts,
             duration: star.duration,
             trace: net.trace_hash(),
@@ -178,16 +182,16 @@ impl Built {
     }
 }
 
-/// Frames over which grants are smoothed before a session is told of them.
+/// Number of frames over which grants are smoothed.
 const SMOOTHING: f64 = 8.0;
-/// Of what is granted, what sessions are told while too little waits below them, and while
-/// enough does.
-const MORE: f64 = 1.5;
-const LESS: f64 = 0.9;
+/// The sessions' rate as a multiple of the granted rate while the MAC queue is below its target,
+/// and while it is not.
+const GRANT_FACTOR_SHORT_QUEUE: f64 = 1.5;
+const GRANT_FACTOR_LONG_QUEUE: f64 = 0.9;
 
-fn asker(net: &Network, place: usize, site: &Site) -> Asker<TcpId> {
+fn request_client(net: &Network, place: usize, site: &Site) -> RequestClient<TcpId> {
     let rng = net.rng(&format!("sim/multi-access/users/{place}"));
-    Asker::new(site.asking, site.connections, rng)
+    RequestClient::new(site.requests, site.connections, rng)
 }
 
 fn lan(star: &Star) -> LinkConfig {
@@ -195,14 +199,14 @@ fn lan(star: &Star) -> LinkConfig {
     LinkConfig::symmetric(DirectionConfig { rate: Some(rate), delay, ..DirectionConfig::default() })
 }
 
-/// Down there is a rate; up that and the way are the MAC's.
-fn sky(star: &Star) -> LinkConfig {
+/// The forward rate applies here; return rate and propagation delay are the MAC's.
+fn satellite_link(star: &Star) -> LinkConfig {
     let forward = DirectionConfig { rate: Some(star.forward), ..DirectionConfig::default() };
     LinkConfig { forward, outages: star.outages.clone(), ..LinkConfig::default() }
 }
 
-/// The way down stands behind the MAC, to which the hub says at once what it has sent.
-fn from_the_sky(star: &Star, mut link: LinkConfig) -> LinkConfig {
+/// The forward link is behind the MAC node, to which the hub hands over packets without delay.
+fn forward_link(star: &Star, mut link: LinkConfig) -> LinkConfig {
     link.return_.delay = link.return_.delay + star.mac.terminals[0].up + star.mac.hub_leg;
     link
 }

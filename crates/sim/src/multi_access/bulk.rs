@@ -1,26 +1,26 @@
-//! Bulk transfers down while uploads fill the return link: what Mhatre and Rosenberg left to
-//! future work, and designs that answer it.
+//! Downloads while uploads fill the return link, which Mhatre and Rosenberg leave to future work,
+//! and designs for this case.
 
-use super::{Asking, AskingOrder, Reports, Scenario, Site, Stack, Star};
+use super::{Reports, RequestModel, RequestOrder, Scenario, Site, Stack, Star};
 use satlink::mac::mf_tdma::Order;
 use units::{Instant, Span};
 use xstp::session::LowRatePolicy;
 
-/// How acknowledgements find their way up a full return link.
+/// How acknowledgements are sent on a full return link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Design {
-    /// As published: in the terminal's queue, behind whatever came before them.
+    /// As published: in the terminal's queue, in FIFO order.
     Published,
-    /// The same, and the terminals' sessions send no faster than their part of what the terminal
-    /// is granted: the queue stands in the sessions and not below them.
+    /// As published, and the terminals' sessions are paced at their share of the terminal's grants,
+    /// so that packets queue in the sessions and not in the MAC.
     Paced,
-    /// Acknowledgements have a queue of their own that goes first, and one slot in each frame
-    /// that is there without asking.
+    /// Acknowledgements have a queue with priority, and one slot of constant-rate assignment in
+    /// each frame.
     Separate,
-    /// Both.
+    /// `Paced` and `Separate`.
     SeparatePaced,
-    /// [`Design::SeparatePaced`], and the hub grants a slot for the answer to each POLL that it
-    /// sends down, before the terminal could ask for one.
+    /// [`Design::SeparatePaced`], and the hub grants a slot for the STAT of each POLL that it
+    /// sends, without a capacity request.
     Expected,
 }
 
@@ -54,7 +54,7 @@ impl Design {
         }
     }
 
-    /// Changes `star` to this design.
+    /// Returns `star` with this design.
     #[must_use]
     pub fn of(self, mut star: Star) -> Star {
         if self.is_separate() {
@@ -64,10 +64,10 @@ impl Design {
             }
         }
         star.reports = Reports { expected: u32::from(self == Self::Expected), ..star.reports };
-        if let Stack::Split { follow_grants, space, .. } = &mut star.stack {
+        if let Stack::Split { follow_grants, satellite, .. } = &mut star.stack {
             *follow_grants = self.is_paced();
-            // With a rate, reports that no data carries have a share of it.
-            space.gateway.low_rate =
+            // With a configured rate, standalone reports have a bandwidth share.
+            satellite.gateway.low_rate =
                 self.is_paced().then_some(LowRatePolicy { control_divisor: 4 });
         }
         star
@@ -75,24 +75,24 @@ impl Design {
 }
 
 impl Star {
-    /// The network of scenario 3 with one endless upload and one endless download behind each
-    /// terminal, for `duration`. The downloads' sites come first, then the uploads'.
+    /// The network of scenario 3 with one unlimited upload and one unlimited download behind each
+    /// terminal, for `duration`. The sites of the downloads come first.
     pub fn bulk(design: Design, duration: Span) -> Self {
-        /// More than passes.
+        /// More than is transferred in a run.
         const ENDLESS: u64 = 1 << 40;
         let published = Self::mhatre_rosenberg(Scenario::Weighted);
-        let asking = |request, object| Asking {
+        let requests = |request, object| RequestModel {
             request,
             object,
             think: Span::from_secs(1),
-            order: AskingOrder::Closed,
+            order: RequestOrder::Closed,
             start: Instant::ZERO,
             first: None,
         };
         let terminals = published.mac.terminals.len();
-        let site = |asking| move |terminal| Site { terminal, connections: 1, asking };
-        let down = (0..terminals).map(site(asking(43, ENDLESS)));
-        let up = (0..terminals).map(site(asking(ENDLESS, 1)));
+        let site = |requests| move |terminal| Site { terminal, connections: 1, requests };
+        let down = (0..terminals).map(site(requests(43, ENDLESS)));
+        let up = (0..terminals).map(site(requests(ENDLESS, 1)));
         let sites = down.chain(up).collect();
         let mut star = Self { sites, duration, ..published };
         for terminal in &mut star.mac.terminals {

@@ -1,15 +1,15 @@
-//! The star with gateways in place of STP connections: the relays that operators run, one session
-//! for each terminal, the same MAC, and users and servers whose local networks take no time.
+//! The star with gateways in place of STP connections: the relays of the product, one session for
+//! each terminal, and the same MAC. The local networks of users and servers have no delay.
 //!
 //! ```text
 //!   users ─ relay ─┐ MF-TDMA                       ┌─ servers
 //!   users ─ relay ─┴────────── satellite ─── hub ──┴─ servers
 //! ```
 //!
-//! It is what a live run should come to on machines that take no time, so what is between the two
-//! is the machines', and what is between this and [`Star::run`] is the protocol's.
+//! This is what a live run would measure on hosts without processing delay. The difference of the
+//! two is due to the hosts; the difference between this and [`Star::run`] is due to the protocol.
 
-use super::{Asking, Seen, SiteSeen, Star};
+use super::{RequestModel, SiteReport, Star, StarReport};
 use relay::{
     Control, Event, Hub, PeerId, Priority, Relay, RelayConfig, StreamId, Target, TransmitBatch,
 };
@@ -19,34 +19,34 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use units::{Instant, RngStream, Serializer, Span};
 
-/// How long the gateways have to find each other before users come.
-const SETTLING: Span = Span::from_secs(8);
-/// Bytes of a response's head, as of a plain HTTP server.
+/// Time for the gateways to connect before users start.
+const SETUP: Span = Span::from_secs(8);
+/// Octets of a response header, as of a plain HTTP server.
 const HEAD: u64 = 39;
-/// The least step of time, as clocks and loops have one.
+/// The smallest time step, as of clocks and event loops.
 const STEP: Span = Span::from_micros(10);
 
-/// What gateways sent, by kind.
+/// Segments sent by gateways, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Segments {
-    /// Data packets sent for the first time, and again.
+    /// Data packets, retransmissions included.
     pub data: u64,
-    /// Of these, those that were retransmitted.
-    pub again: u64,
+    /// Retransmitted data packets.
+    pub retransmitted: u64,
     /// POLLs.
     pub polls: u64,
     /// STATs and USTATs.
     pub reports: u64,
 }
 
-/// What was seen of gateways.
+/// Results of a run with gateways.
 #[derive(Clone, Debug, PartialEq)]
-pub struct GatewaysSeen {
-    /// What users had.
-    pub seen: Seen,
-    /// What terminals sent while users asked.
+pub struct GatewaysReport {
+    /// Results of the users.
+    pub report: StarReport,
+    /// Segments sent by the terminals while users were active.
     pub terminals: Segments,
-    /// What the hub sent meanwhile.
+    /// Segments sent by the hub in the same time.
     pub hub: Segments,
 }
 
@@ -62,9 +62,9 @@ impl Frame for Packet {
 
 struct User {
     site: usize,
-    asking: Asking,
+    requests: RequestModel,
     stream: Option<StreamId>,
-    /// When he asks next; `None`: he waits for an object.
+    /// When the next request is due; `None`: an object is outstanding.
     next: Option<Instant>,
     asked: Instant,
     received: u64,
@@ -85,33 +85,33 @@ struct World<'a> {
     terminals: Vec<Terminal>,
     mac: MfTdma<Packet>,
     line: Serializer,
-    /// On the way down.
+    /// Packets on the forward link.
     down: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
     sequence: u64,
     wake: BTreeSet<(Instant, usize)>,
-    /// Bytes of requests that came, by stream.
+    /// Octets of requests received, by stream.
     requests: BTreeMap<(PeerId, StreamId), u64>,
     open: Vec<u32>,
     octets: [u64; 2],
 }
 
 impl Star {
-    /// Runs it with gateways that send as `control` says, users beginning after 8 s; what carries
-    /// bytes in [`Star::stack`] is passed over, and so are random access and outages.
+    /// Runs the star with gateways that use `control`; users start after 8 s. The transports of
+    /// [`Star::stack`], random access and outages are ignored.
     ///
     /// # Panics
-    /// When the MAC's settings make no sense.
-    pub fn run_gateways(&self, control: Control, seed: u64, run: u64) -> GatewaysSeen {
+    /// If the MAC's settings are invalid.
+    pub fn run_gateways(&self, control: Control, seed: u64, run: u64) -> GatewaysReport {
         let mut world = World::new(self, control, seed, run);
-        let begin = Instant::ZERO + SETTLING;
+        let begin = Instant::ZERO + SETUP;
         world.run_until(begin);
-        let before = world.counted();
+        let before = world.segments_sent();
         let (octets, slots) = (world.octets, world.slots());
         world.run_until(begin + self.duration);
-        let after = world.counted();
+        let after = world.segments_sent();
         let slots_after = world.slots();
         let sites = (0..self.sites.len()).map(|site| world.site(site)).collect();
-        let seen = Seen {
+        let report = StarReport {
             sites,
             down: world.octets[0] - octets[0],
             up: world.octets[1] - octets[1],
@@ -123,7 +123,7 @@ impl Star {
             trace: 0,
         };
         let [terminals, hub] = [0, 1].map(|end| after[end].since(before[end]));
-        GatewaysSeen { seen, terminals, hub }
+        GatewaysReport { report, terminals, hub }
     }
 }
 
@@ -131,7 +131,7 @@ impl Segments {
     fn since(self, before: Self) -> Self {
         Self {
             data: self.data - before.data,
-            again: self.again - before.again,
+            retransmitted: self.retransmitted - before.retransmitted,
             polls: self.polls - before.polls,
             reports: self.reports - before.reports,
         }
@@ -140,7 +140,7 @@ impl Segments {
     fn add(&mut self, relay: &Relay) {
         let totals = relay.totals();
         self.data += totals.data_sent + totals.retransmitted;
-        self.again += totals.retransmitted;
+        self.retransmitted += totals.retransmitted;
         self.polls += totals.polls;
         self.reports += totals.stats + totals.ustats;
     }
@@ -182,8 +182,7 @@ impl<'a> World<'a> {
             now: Instant::ZERO,
             hub,
             terminals: terminals.collect(),
-            mac: MfTdma::new(&star.mac, channel, run)
-                .expect("the MAC's settings should make sense"),
+            mac: MfTdma::new(&star.mac, channel, run).expect("the MAC's settings should be valid"),
             line: Serializer::new(star.forward),
             down: BTreeMap::new(),
             sequence: 0,
@@ -193,9 +192,9 @@ impl<'a> World<'a> {
             octets: [0; 2],
         };
         for number in 0..world.terminals.len() {
-            // A weight is what the hub says, and it has nothing to say yet.
+            // A weight is set by the hub, which has set none yet.
             world.mac.set_weight(Instant::ZERO, number, 1);
-            world.attend(number);
+            world.run_terminal(number);
         }
         world
     }
@@ -215,7 +214,7 @@ impl<'a> World<'a> {
             self.arrive();
             while let Some(&(_, number)) = self.wake.first().filter(|(at, _)| *at <= self.now) {
                 self.terminals[number].relay.handle_timeout(self.now);
-                self.attend(number);
+                self.run_terminal(number);
             }
             self.hub.handle_timeout(self.now);
         }
@@ -225,18 +224,18 @@ impl<'a> World<'a> {
         while let Some(arrived) = self.mac.poll_arrival(self.now) {
             self.octets[1] += arrived.frame.len() as u64;
             let (from, mut datagram) = (address(arrived.terminal), arrived.frame.0);
-            // What was not taken is counted where it was not.
+            // The relay counts rejected datagrams.
             let _ = self.hub.handle_datagram(self.now, from, &mut datagram);
         }
         while let Some(entry) = self.down.first_entry().filter(|entry| entry.key().0 <= self.now) {
             let (number, mut datagram) = entry.remove();
             let _ = self.terminals[number].relay.handle_datagram(self.now, &mut datagram);
-            self.attend(number);
+            self.run_terminal(number);
         }
     }
 
-    /// Lets a terminal and its users do what they have to do, and notes when to do so again.
-    fn attend(&mut self, number: usize) {
+    /// Runs a terminal and its users, and stores when to do so again.
+    fn run_terminal(&mut self, number: usize) {
         let (now, mut buffer) = (self.now, [0; 1500]);
         loop {
             self.terminals[number].serve(now);
@@ -247,7 +246,7 @@ impl<'a> World<'a> {
             }
             for datagram in batch.datagrams() {
                 let packet = Packet(datagram.to_vec());
-                // One that finds no room is in the MAC's counters.
+                // The MAC counts packets dropped at a full queue.
                 let _ = self.mac.offer(now, number, Class::Data, packet);
             }
         }
@@ -284,7 +283,7 @@ impl<'a> World<'a> {
             let Some((relay, number)) = self.hub.peer(peer).zip(number) else { continue };
             match event {
                 Event::Opened { stream, .. } => {
-                    // One that is gone already has its event.
+                    // A stream that is already closed has an event in the queue.
                     let _ = relay.accept(stream);
                     self.requests.insert((peer, stream), 0);
                     self.open[number] += 1;
@@ -294,10 +293,10 @@ impl<'a> World<'a> {
                     let came = self.requests.entry((peer, stream)).or_default();
                     let sites = &mut self.star.sites.iter();
                     let Some(site) = sites.find(|site| site.terminal == number) else { continue };
-                    let asking = site.asking;
-                    let before = *came / asking.request;
+                    let requests = site.requests;
+                    let before = *came / requests.request;
                     *came += read(self.now, relay, stream);
-                    let answers = (*came / asking.request - before) * (asking.object + HEAD);
+                    let answers = (*came / requests.request - before) * (requests.object + HEAD);
                     let answer = vec![0; answers as usize];
                     let taken = relay.write(self.now, stream, &answer);
                     assert_eq!(taken.ok(), Some(answer.len()), "a send buffer for all answers");
@@ -307,7 +306,7 @@ impl<'a> World<'a> {
         }
     }
 
-    fn site(&self, site: usize) -> SiteSeen {
+    fn site(&self, site: usize) -> SiteReport {
         let users = || {
             let all = self.terminals.iter().flat_map(|terminal| &terminal.users);
             all.filter(move |user| user.site == site)
@@ -315,7 +314,7 @@ impl<'a> World<'a> {
         let mut responses: Vec<(Instant, Span)> =
             users().flat_map(|user| user.responses.iter().copied()).collect();
         responses.sort_unstable();
-        SiteSeen {
+        SiteReport {
             connections: users().count(),
             responses,
             received: users().map(|user| user.received).sum(),
@@ -329,8 +328,8 @@ impl<'a> World<'a> {
         each.fold((0, 0), |(granted, used), one| (granted + one.granted, used + one.used))
     }
 
-    /// What terminals have sent, and what the hub has.
-    fn counted(&self) -> [Segments; 2] {
+    /// Segments sent by the terminals and by the hub.
+    fn segments_sent(&self) -> [Segments; 2] {
         let mut all = [Segments::default(); 2];
         self.terminals.iter().for_each(|terminal| all[0].add(&terminal.relay));
         self.hub.relays().for_each(|(_, relay)| all[1].add(relay));
@@ -345,10 +344,10 @@ fn users(star: &Star, terminal: usize, seed: u64, run: u64) -> Vec<User> {
         for user in 0..site.connections {
             let name = format!("sim/multi-access/users/{place}/{user}");
             let mut rng = RngStream::new(seed, run, &name);
-            let next = Instant::ZERO + SETTLING + rng.exponential_span(site.asking.think);
+            let next = Instant::ZERO + SETUP + rng.exponential_span(site.requests.think);
             users.push(User {
                 site: place,
-                asking: site.asking,
+                requests: site.requests,
                 stream: None,
                 next: Some(next),
                 asked: Instant::ZERO,
@@ -385,27 +384,27 @@ impl User {
         let opened = self.stream.or_else(|| relay.open(now, target, Priority::Normal).ok());
         let stream = opened.expect("a stream for each user");
         self.stream = Some(stream);
-        let request = vec![0; self.asking.request as usize];
+        let request = vec![0; self.requests.request as usize];
         let taken = relay.write(now, stream, &request);
         assert_eq!(taken.ok(), Some(request.len()), "a send buffer for all requests");
     }
 
     fn read(&mut self, now: Instant, relay: &mut Relay, stream: StreamId) {
-        let whole = self.asking.object + HEAD;
+        let whole = self.requests.object + HEAD;
         let before = self.received / whole;
         self.received += read(now, relay, stream);
         if self.received / whole > before {
             self.responses.push((now, now.since(self.asked)));
-            self.next = Some(now + self.rng.exponential_span(self.asking.think));
+            self.next = Some(now + self.rng.exponential_span(self.requests.think));
         }
     }
 }
 
-/// Reads all that there is.
+/// Reads all available octets.
 fn read(now: Instant, relay: &mut Relay, stream: StreamId) -> u64 {
     let mut all = 0;
     while let len @ 1.. = relay.peek(stream).len() {
-        // What was peeked can be consumed.
+        // `peek` has just returned these octets.
         let _ = relay.consume(now, stream, len);
         all += len as u64;
     }

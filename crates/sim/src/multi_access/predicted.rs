@@ -1,20 +1,20 @@
-//! What a terminal will need, as far as its hub's transport knows: an answer to each POLL that was
-//! sent to it, and the request that follows an object.
+//! Prediction of return-link capacity from the hub's transport: a STAT for each POLL sent to a
+//! terminal, and the request that follows an object.
 //!
-//! The object takes one way down, and so does the plan in which the slots for what comes after it
-//! are granted: asked for by the terminal they would be there two ways and a plan later.
+//! The burst time plan with the predicted slots arrives together with the object. A capacity
+//! request of the terminal would take a round trip and a plan longer.
 
-use super::{AskingOrder, Scenario, Star};
+use super::{RequestOrder, Scenario, Star};
 use satlink::mac::schedule::Free;
 
-/// For what slots are granted before a terminal asks.
+/// What the hub predicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prediction {
     /// Nothing.
     None,
-    /// A slot for the answer to each POLL.
+    /// A slot for the STAT of each POLL.
     Answers,
-    /// That, and two slots for a request when an object has been sent.
+    /// In addition, two slots for a request when an object has been sent.
     Requests,
 }
 
@@ -32,20 +32,20 @@ impl Prediction {
     }
 }
 
-/// Objects of a page, each asked for when the one before it has come.
+/// Objects of a page, each requested when the previous one has arrived.
 const PAGE: u32 = 8;
 
 impl Star {
-    /// The network of scenario 3 with users who read pages of eight objects, and think eight times
-    /// as long as published after each; `free` says what becomes of slots that nobody asked for.
+    /// The network of scenario 3 with users who read pages of eight objects, and whose think time
+    /// after a page is eight times the published one. `free` is the policy for unrequested slots.
     pub fn pages(prediction: Prediction, free: Free) -> Self {
         let mut star = Self::mhatre_rosenberg(Scenario::Weighted);
-        // Without free slots terminals need bursts of their own to ask in.
+        // Without free slots terminals need dedicated slots for capacity requests.
         (star.mac.free, star.mac.sync) = (free, Some(1));
         for site in &mut star.sites {
-            site.asking.order = AskingOrder::Pages(PAGE);
-            site.asking.first = Some(site.asking.think);
-            site.asking.think = site.asking.think * u64::from(PAGE);
+            site.requests.order = RequestOrder::Pages(PAGE);
+            site.requests.first = Some(site.requests.think);
+            site.requests.think = site.requests.think * u64::from(PAGE);
         }
         star.reports.expected = u32::from(prediction != Prediction::None);
         star.reports.next = if prediction == Prediction::Requests { 2 } else { 0 };

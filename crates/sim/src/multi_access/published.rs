@@ -1,22 +1,22 @@
 //! The network of Mhatre and Rosenberg 2002, section VII, and its three scenarios.
 
-use super::{Asking, AskingOrder, Reports, Site, Stack, Star};
+use super::{Reports, RequestModel, RequestOrder, Site, Stack, Star};
 use satlink::mac::mf_tdma::{Demand, MfTdmaConfig};
 use satlink::mac::schedule::Free;
 use simtcp::{AfterIdle, DelayedAck, Estimator, InitialWindow, RtoConfig, TcpConfig};
 use units::{BitRate, Instant, Span};
 use xstp::session::{SessionConfig, StpPolicy};
 
-/// Which scenario, by its number in section VII.
+/// A scenario of section VII.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scenario {
-    /// A: TCP end to end, the uplink shared out once and for all.
+    /// A: TCP end to end, fixed assignment of the return link.
     Static,
-    /// B: TCP split, bandwidth on demand, what is free shared equally.
+    /// B: split TCP, demand assignment, free slots divided equally.
     Equal,
-    /// C: the same, what is free shared by the number of connections.
+    /// C: split TCP, demand assignment, free slots divided by number of connections.
     Weighted,
-    /// TCP end to end with bandwidth on demand, which the paper tried and gives no figures for.
+    /// TCP end to end with demand assignment: tried in the paper, without published figures.
     EndToEndOnDemand,
 }
 
@@ -36,30 +36,31 @@ impl Scenario {
 }
 
 impl Star {
-    /// The published network: 20 terminals, ten with five clients and ten with one, objects of
-    /// 4 KB every 2 s, 100 kbit/s up, 50 Mbit/s down, 540 ms there and back, for 80 s.
+    /// The published network: 20 terminals, ten with five clients and ten with one; objects of 4 KB
+    /// and a think time of 2 s; 100 kbit/s return, 50 Mbit/s forward, a round trip of 540 ms, for
+    /// 80 s.
     ///
-    /// What the paper does not say is as the simulator that it used had it (requests of 43
-    /// bytes, segments of 536, no request while an object is awaited), and is listed with the
-    /// experiment.
+    /// Parameters that the paper omits are those of the simulator that it used (requests of 43
+    /// bytes, segments of 536 bytes, no request while an object is outstanding), and are listed
+    /// with the experiment.
     pub fn mhatre_rosenberg(scenario: Scenario) -> Self {
         Self::published_with(scenario, 20)
     }
 
-    /// The same with another number of terminals: one in two has five clients.
+    /// The same with `terminals` terminals; every second one has five clients.
     pub fn published_with(scenario: Scenario, terminals: usize) -> Self {
-        let asking = Asking {
+        let requests = RequestModel {
             request: 43,
             object: 4_096,
             think: Span::from_secs(2),
-            order: AskingOrder::Closed,
+            order: RequestOrder::Closed,
             start: Instant::ZERO,
             first: None,
         };
         let mut mac = MfTdmaConfig::mhatre_rosenberg(terminals);
         let site = |terminal: usize| {
             let connections = if terminal.is_multiple_of(2) { 5 } else { 1 };
-            Site { terminal, connections, asking }
+            Site { terminal, connections, requests }
         };
         let sites: Vec<Site> = (0..terminals).map(site).collect();
         for site in &sites {
@@ -75,14 +76,14 @@ impl Star {
             Scenario::EndToEndOnDemand => Free::None,
         };
         if scenario == Scenario::EndToEndOnDemand {
-            // Without slots of its own nobody could ever ask.
+            // Terminals need dedicated slots for capacity requests.
             mac.sync = Some(1);
         }
         let stack = match scenario {
             Scenario::Static | Scenario::EndToEndOnDemand => Stack::EndToEnd(published_tcp()),
             Scenario::Equal | Scenario::Weighted => {
-                let (lan, space) = (published_tcp(), published_stp());
-                Stack::Split { lan, space, follow_grants: false }
+                let (lan, satellite) = (published_tcp(), published_stp());
+                Stack::Split { lan, satellite, follow_grants: false }
             }
         };
         Self {
@@ -100,10 +101,9 @@ impl Star {
     }
 }
 
-/// TCP as ns-2's `FullTcp` comes: segments of 536 bytes, each acknowledged, a first window of
-/// two, slow start anew after idleness; and the paper's buffers of 8 KB. But without Nagle's
-/// rule: with both, a response takes four round trips and more than the published 2.25 s on an
-/// idle link.
+/// TCP as ns-2's `FullTcp`: segments of 536 bytes, each acknowledged, an initial window of two,
+/// slow start after idle; and the paper's buffers of 8 KB. Nagle's algorithm is off: with it a
+/// response takes four round trips and more than the published 2.25 s on an idle link.
 pub fn published_tcp() -> TcpConfig {
     TcpConfig {
         max_segment: 536,
@@ -129,8 +129,8 @@ pub fn published_tcp() -> TcpConfig {
     }
 }
 
-/// STP of 1999 with the paper's buffers of 64 KB; its timer polls once every two round trips,
-/// and below a window of ten segments the last one of each burst carries a POLL.
+/// STP of 1999 with the paper's buffers of 64 KB. The timer sends a POLL once every two round
+/// trips, and below a window of ten segments the last one of each burst carries a POLL.
 pub fn published_stp() -> SessionConfig {
     let stp = SessionConfig::stp_1999();
     let window = (64 << 10) / stp.payload_size() as u32;

@@ -1,45 +1,45 @@
-//! Everything between the nodes: links, the ways over them, and the accounts.
+//! The links between the nodes, the routes, and the packet counters.
 
 use super::packet::{NodeId, Packet, Pool};
 use super::routes::{Port, Routes};
-use crate::capture::Way;
+use crate::capture::PacketDirection;
 use crate::faults::FaultSource;
-use crate::{Calendar, Capture, Faults, Meter, TraceHash};
+use crate::{Capture, Faults, Meter, TimerTree, TraceHash};
 use satlink::{Admission, Direction, Frame, Link};
 use units::{Instant, Span};
 
-/// Routers that a packet may pass; more are a circle in routes that were set by hand.
-const MOST_HOPS: u8 = 64;
-/// Bins of a link's meters: the finest, and how many of them at most.
+/// Maximum hops; more indicate a loop in manual routes.
+const MAX_HOPS: u8 = 64;
+/// Initial length of a link meter's bins, and their maximum number.
 const BIN: Span = Span::from_millis(10);
 const BINS: usize = 512;
 
-/// What the nodes send into.
+/// Everything between the nodes.
 #[derive(Default)]
 pub(super) struct Fabric {
     pub(super) lines: Vec<Line>,
-    /// When each line is due.
-    pub(super) calendar: Calendar,
+    /// When each link has its next event.
+    pub(super) link_timers: TimerTree,
     pub(super) routes: Routes,
     pub(super) pool: Pool,
     pub(super) trace: Option<TraceHash>,
-    /// Packets that nodes have sent, with copies that faults made.
+    /// Packets sent by nodes, with copies made by faults.
     pub(super) created: u64,
-    /// Packets that nodes have got.
+    /// Packets delivered to nodes.
     pub(super) arrived: u64,
-    /// Packets that faults put others in place of.
+    /// Packets replaced by faults.
     replaced: u64,
-    /// Packets that no way led on for.
-    pub(super) stranded: u64,
-    /// Packets that the next link did not take.
+    /// Packets without a route.
+    pub(super) unroutable: u64,
+    /// Packets larger than the MTU of the next link.
     pub(super) too_big: u64,
 }
 
-/// A link and what stands around it. Its first end's packets take the forward direction.
+/// A link with its faults and meters. Packets of its first end take the forward direction.
 pub(super) struct Line {
     pub(super) link: Link<Packet>,
     pub(super) ends: [NodeId; 2],
-    /// Octets of the largest packet that it takes, if there is one.
+    /// MTU in octets, if there is one.
     pub(super) mtu: Option<u16>,
     pub(super) offered: [Meter; 2],
     pub(super) delivered: [Meter; 2],
@@ -62,14 +62,14 @@ impl Line {
         }
     }
 
-    /// Who gets what comes out in `direction`.
+    /// The node at the output of `direction`.
     pub(super) fn receiver(&self, direction: Direction) -> NodeId {
         self.ends[1 - direction as usize]
     }
 }
 
 impl Fabric {
-    /// Sends `packet` on from `at`.
+    /// Sends `packet` on its route from `at`.
     pub(super) fn forward(&mut self, now: Instant, at: NodeId, packet: Packet) {
         match self.routes.port(at, packet.to.node) {
             Some(port) if self.fits(now, at, port.link as usize, &packet) => {
@@ -77,16 +77,16 @@ impl Fabric {
             }
             Some(_) => self.pool.put(packet.payload),
             None => {
-                self.stranded += 1;
+                self.unroutable += 1;
                 self.pool.put(packet.payload);
             }
         }
     }
 
-    /// Sends a packet on that came to the router `at`.
-    pub(super) fn pass_on(&mut self, now: Instant, at: NodeId, mut packet: Packet) {
+    /// Forwards a packet that arrived at the router `at`.
+    pub(super) fn forward_on(&mut self, now: Instant, at: NodeId, mut packet: Packet) {
         packet.hops += 1;
-        assert!(packet.hops <= MOST_HOPS, "a packet for {} goes in circles", packet.to.node);
+        assert!(packet.hops <= MAX_HOPS, "a packet for {} is in a routing loop", packet.to.node);
         self.forward(now, at, packet);
     }
 
@@ -96,26 +96,26 @@ impl Fabric {
         let direction = Direction::BOTH[usize::from(port.end)];
         line.offered[direction as usize].count(now, packet.len() as u64);
         if let Some(capture) = &mut line.captures[usize::from(port.end)] {
-            capture.packet(now, Way::Outbound, &packet);
+            capture.packet(now, PacketDirection::Outbound, &packet);
         }
         match line.link.offer(now, direction, packet) {
             Admission::Queued => {}
             Admission::Dropped(_, packet) => self.pool.put(packet.payload),
         }
-        self.calendar.set(place, line.link.poll_timeout());
+        self.link_timers.set(place, line.link.poll_timeout());
     }
 
-    /// A packet that has come out of the line `place` by `now`, and which way; the line's next
-    /// time is in the calendar afterwards.
+    /// The next packet delivered by the link `place` until `now`, and its direction; updates the
+    /// link's timer.
     pub(super) fn arrival(&mut self, now: Instant, place: usize) -> Option<(Direction, Packet)> {
         let line = &mut self.lines[place];
         let delivery = line.link.poll_delivery(now);
-        self.calendar.set(place, line.link.poll_timeout());
+        self.link_timers.set(place, line.link.poll_timeout());
         let delivery = delivery?;
         let (direction, packet) = (delivery.direction, delivery.frame);
         line.delivered[direction as usize].count(now, packet.len() as u64);
         if let Some(capture) = &mut line.captures[1 - direction as usize] {
-            capture.packet(now, Way::Inbound, &packet);
+            capture.packet(now, PacketDirection::Inbound, &packet);
         }
         if let Some(trace) = &mut self.trace {
             let kind = (2 * place + direction as usize) as u64;
@@ -124,9 +124,9 @@ impl Fabric {
         Some((direction, packet))
     }
 
-    /// What becomes of a packet at the end of a line with faults; `None` without any. TCP's
-    /// segments have no bytes that could be damaged, and pass.
-    pub(super) fn strike(
+    /// Applies the faults of a link's direction to a packet; `None` without faults. TCP segments
+    /// have no octets that could be damaged, and are unchanged.
+    pub(super) fn apply(
         &mut self,
         place: usize,
         direction: Direction,
@@ -136,7 +136,7 @@ impl Fabric {
             return None;
         }
         let (faults, source) = self.lines[place].faults[direction as usize].as_mut()?;
-        let struck = source.strike(faults, packet.bytes().to_vec());
+        let struck = source.apply(faults, packet.bytes().to_vec());
         self.created += struck.len() as u64;
         self.replaced += 1;
         Some(
@@ -147,12 +147,12 @@ impl Fabric {
         )
     }
 
-    /// Counts all packets anew and says what does not balance.
+    /// Recounts all packets; returns the first inconsistency.
     pub(super) fn audit(&self) -> Result<(), String> {
         let (mut lost, mut copies, mut inside) = (0, 0, 0);
         for (place, line) in self.lines.iter().enumerate() {
             if !line.link.audit() {
-                return Err(format!("the accounts of link {place} do not balance"));
+                return Err(format!("packet conservation does not hold on link {place}"));
             }
             for direction in Direction::BOTH {
                 let counters = line.link.counters(direction);
@@ -162,7 +162,7 @@ impl Fabric {
             }
         }
         let came = self.created + copies;
-        let went = self.arrived + self.stranded + self.too_big + self.replaced + lost + inside;
+        let went = self.arrived + self.unroutable + self.too_big + self.replaced + lost + inside;
         if came == went {
             Ok(())
         } else {

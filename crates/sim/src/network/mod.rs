@@ -1,4 +1,4 @@
-//! A network of any shape under virtual time: hosts, routers, gateways, links.
+//! A network of any topology under virtual time: hosts, routers, gateways, links.
 //!
 //! ```text
 //!    host ──link── router ──link── router ──link── host
@@ -6,27 +6,26 @@
 //!    host ──link─────┘  each host a Node: packets in, packets out, a timer
 //! ```
 //!
-//! Routers pass packets on by their address, on a shortest way (in hops) unless a route was
-//! set. A gateway is a host through which ways lead: it gets every packet that comes by. The
-//! engine holds the accounts: what nodes sent is what nodes got, what links lost or hold, and
-//! what no way led on for; a run in which that does not balance ends in a panic that names the
-//! seed and the time.
+//! Routers forward packets by address on a shortest path (in hops) unless a route is set. A gateway
+//! is a host on the path: it receives every packet that is routed through it. Packet conservation
+//! is checked: packets sent by nodes are those delivered to nodes, lost or held by links, or
+//! without a route. A violation is a panic whose message has the seed and the time.
 
 mod fabric;
-mod looking;
 mod node;
+mod observe;
 mod packet;
 mod routes;
 mod too_big;
 
 pub use node::{Node, Outbox};
-pub(crate) use packet::Squeezed;
+pub(crate) use packet::CompressedHeaders;
 pub use packet::{Address, Buffer, IPV4, IPV4_UDP, NodeId, Packet, Payload, Protocol};
 pub use too_big::TooBig;
 
 use crate::faults::FaultSource;
 use crate::series::Recorders;
-use crate::{Agenda, Calendar, Capture, Faults, Meter};
+use crate::{Capture, EventQueue, Faults, Meter, TimerTree};
 use core::any::Any;
 use fabric::{Fabric, Line};
 use satlink::{ConfigError, Direction, Link, LinkConfig};
@@ -34,20 +33,20 @@ use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use units::{Instant, RngStream};
 
-/// Names a link of a [`Network`]. What its first node sends takes [`Direction::Forward`].
+/// Identifies a link of a [`Network`]. Packets of its first node take [`Direction::Forward`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(u32);
 
 impl LinkId {
-    /// Its place: links are numbered from 0 in the order in which they were put in.
+    /// Its index: links are numbered from 0 in the order of their creation.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Rounds at one instant before the engine takes it for an endless loop.
-const STANDING: u32 = 1_000_000;
-/// The accounts are audited whenever this many packets have come out of links.
+/// Iterations at one instant after which the run counts as an endless loop.
+const MAX_ROUNDS: u32 = 1_000_000;
+/// Number of delivered packets between audits.
 const AUDIT_EVERY: u64 = 1 << 16;
 
 enum Place {
@@ -73,64 +72,64 @@ pub struct Network {
     run: u64,
     places: Vec<Place>,
     fabric: Fabric,
-    /// When each node is due.
-    timers: Calendar,
-    /// Nodes to which something happened at this instant, each once.
+    /// The timer of each node.
+    timers: TimerTree,
+    /// Nodes with an event at this instant, each once.
     touched: Vec<NodeId>,
     is_touched: Vec<bool>,
-    changes: Agenda<Change>,
+    changes: EventQueue<Change>,
     recorders: Recorders<Self>,
     now: Instant,
-    standing: u32,
+    rounds: u32,
     passed: u64,
     audited: u64,
 }
 
-/// Building one.
+/// Construction.
 impl Network {
-    /// A network without anything, at time zero; `seed` and `run` are the source of all chance.
+    /// Creates an empty network at time zero; `seed` and `run` determine all randomness.
     pub fn new(seed: u64, run: u64) -> Self {
         Self {
             seed,
             run,
             places: Vec::new(),
             fabric: Fabric::default(),
-            timers: Calendar::new(),
+            timers: TimerTree::new(),
             touched: Vec::new(),
             is_touched: Vec::new(),
-            changes: Agenda::new(),
+            changes: EventQueue::new(),
             recorders: Recorders::default(),
             now: Instant::ZERO,
-            standing: 0,
+            rounds: 0,
             passed: 0,
             audited: 0,
         }
     }
 
-    /// Puts a host in.
+    /// Adds a host.
     pub fn host(&mut self, node: impl Node) -> NodeId {
         self.host_with(|_| node)
     }
 
-    /// Puts a host in that knows its own name.
+    /// Adds a host that is constructed with its own identifier.
     pub fn host_with<N: Node>(&mut self, make: impl FnOnce(NodeId) -> N) -> NodeId {
         let node = make(self.next_node());
         self.place(Place::Host(Box::new(node)))
     }
 
-    /// Puts a host in through which ways lead: it gets every packet that comes by, and sends on
-    /// those that it wants to.
+    /// Adds a gateway: a host that receives every packet routed through it and forwards those that
+    /// it does not handle.
     pub fn gateway_with<N: Node>(&mut self, make: impl FnOnce(NodeId) -> N) -> NodeId {
         let node = make(self.next_node());
         self.place(Place::Gateway(Box::new(node)))
     }
 
-    /// Puts a router in.
+    /// Adds a router.
     pub fn router(&mut self) -> NodeId {
         self.place(Place::Router)
     }
 
-    /// The name of the node that is put in next.
+    /// The identifier of the node that is added next.
     pub fn next_node(&self) -> NodeId {
         NodeId(self.places.len() as u32)
     }
@@ -145,11 +144,11 @@ impl Network {
         id
     }
 
-    /// Joins `first` and `second`. The forward direction is that from `first` to `second`. The
-    /// link's chance follows from the network's seed and the link's place.
+    /// Connects `first` and `second`. The forward direction is from `first` to `second`. The link's
+    /// random stream is determined by the network's seed and the link's index.
     ///
     /// # Errors
-    /// When the link's configuration makes no sense.
+    /// If the link's configuration is invalid.
     pub fn try_link(
         &mut self,
         first: NodeId,
@@ -160,7 +159,7 @@ impl Network {
         let seed = RngStream::new(self.seed, self.run, &format!("sim/link/{place}")).next_u64();
         let link = Link::starting_at(config, seed, self.run, self.now)?;
         self.fabric.lines.push(Line::new(link, [first, second]));
-        self.fabric.calendar.grow(place + 1);
+        self.fabric.link_timers.grow(place + 1);
         self.fabric.routes.add_link(place as u32, [first, second]);
         Ok(LinkId(place as u32))
     }
@@ -168,18 +167,18 @@ impl Network {
     /// As [`Network::try_link`].
     ///
     /// # Panics
-    /// When the link's configuration makes no sense.
+    /// If the link's configuration is invalid.
     pub fn link(&mut self, first: NodeId, second: NodeId, config: &LinkConfig) -> LinkId {
         self.try_link(first, second, config).expect("the link should be valid")
     }
 
-    /// Packets for `to` leave `at` by `link` from now on.
+    /// Routes packets for `to` at the node `at` over `link` from now on.
     pub fn route(&mut self, at: NodeId, to: NodeId, link: LinkId) {
         self.fabric.routes.fix(at, to, link.0);
     }
 }
 
-/// Looking at it and changing it.
+/// Inspection and changes.
 impl Network {
     /// The time.
     pub fn now(&self) -> Instant {
@@ -191,7 +190,7 @@ impl Network {
         (self.seed, self.run)
     }
 
-    /// A stream of chance of the component `name` in this run.
+    /// The random stream of the component `name` in this run.
     pub fn rng(&self, name: &str) -> RngStream {
         RngStream::new(self.seed, self.run, name)
     }
@@ -199,7 +198,7 @@ impl Network {
     /// A host or gateway.
     ///
     /// # Panics
-    /// When `id` is of another type.
+    /// If `id` has another type.
     pub fn node<N: Node>(&self, id: NodeId) -> &N {
         let node: Option<&dyn Any> = match &self.places[id.index()] {
             Place::Host(node) | Place::Gateway(node) => Some(node.as_ref()),
@@ -208,10 +207,10 @@ impl Network {
         node.and_then(|node| node.downcast_ref()).expect("a node of the type that is asked for")
     }
 
-    /// A host or gateway, to change; it is asked at once what it wants to send.
+    /// A host or gateway, for changes; it may send packets immediately afterwards.
     ///
     /// # Panics
-    /// When `id` is of another type.
+    /// If `id` has another type.
     pub fn node_mut<N: Node>(&mut self, id: NodeId) -> &mut N {
         self.touch(id);
         let node: Option<&mut dyn Any> = match &mut self.places[id.index()] {
@@ -221,58 +220,58 @@ impl Network {
         node.and_then(|node| node.downcast_mut()).expect("a node of the type that is asked for")
     }
 
-    /// A link, for its counters and backlog.
+    /// A link, for its counters and queue.
     pub fn line(&self, link: LinkId) -> &Link<Packet> {
         &self.fabric.lines[link.index()].link
     }
 
-    /// Bytes offered to a link in one direction, headers included. Meters start with bins of
-    /// 10 ms, and double them when there are more than 512.
+    /// Octets offered to a link in one direction, headers included. Meters start with bins of 10 ms
+    /// and have at most 512.
     pub fn offered(&self, link: LinkId, direction: Direction) -> &Meter {
         &self.fabric.lines[link.index()].offered[direction as usize]
     }
 
-    /// Bytes that came out of a link in one direction.
+    /// Octets delivered by a link in one direction.
     pub fn delivered(&self, link: LinkId, direction: Direction) -> &Meter {
         &self.fabric.lines[link.index()].delivered[direction as usize]
     }
 
-    /// Replaces a link's meters by such as `meter`, which should be empty.
+    /// Replaces a link's meters by copies of `meter`, which should be empty.
     pub fn set_meters(&mut self, link: LinkId, meter: &Meter) {
         let line = &mut self.fabric.lines[link.index()];
         line.offered = [(); 2].map(|()| meter.clone());
         line.delivered = [(); 2].map(|()| meter.clone());
     }
 
-    /// From now on a link takes packets of `mtu` octets at most, and whoever would send a larger one
-    /// on it answers its sender, where that is a TCP ([`TooBig`]).
+    /// Sets the MTU of a link in octets. The node before it answers larger TCP segments with
+    /// [`TooBig`].
     pub fn set_mtu(&mut self, link: LinkId, mtu: Option<u16>) {
         self.fabric.lines[link.index()].mtu = mtu;
     }
 
-    /// Packets that were larger than the link takes that they were to leave on.
+    /// Packets dropped because they exceeded the MTU of the next link.
     pub fn too_big(&self) -> u64 {
         self.fabric.too_big
     }
 
-    /// Packets that no way led on for.
-    pub fn stranded(&self) -> u64 {
-        self.fabric.stranded
+    /// Packets dropped without a route.
+    pub fn unroutable(&self) -> u64 {
+        self.fabric.unroutable
     }
 
-    /// Changes a link from now on: what is under way stays as it is.
+    /// Reconfigures a link; packets in flight are not affected.
     ///
     /// # Errors
-    /// When the configuration makes no sense; the link is as it was.
+    /// If the configuration is invalid; the link is unchanged then.
     pub fn reconfigure(&mut self, link: LinkId, config: &LinkConfig) -> Result<(), ConfigError> {
         let (now, place) = (self.now, link.index());
         let line = &mut self.fabric.lines[place];
         line.link.reconfigure(now, config)?;
-        self.fabric.calendar.set(place, line.link.poll_timeout());
+        self.fabric.link_timers.set(place, line.link.poll_timeout());
         Ok(())
     }
 
-    /// Damages what comes out of a link in one direction from now on.
+    /// Sets the faults at the output of one direction of a link.
     pub fn set_faults(&mut self, link: LinkId, direction: Direction, faults: Faults) {
         let name = format!("sim/faults/{}/{direction}", link.0);
         let rng = self.rng(&name);
@@ -284,11 +283,11 @@ impl Network {
         *place = (faults != Faults::default()).then_some((faults, source));
     }
 
-    /// Writes what passes `link` at its end at `node` from now on, both ways, as pcapng: what
-    /// `node` sends as it sends it, what comes to it as it comes.
+    /// Captures the packets of `link` at its end at `node` from now on, both directions, as pcapng:
+    /// sent packets when `node` sends them, received ones when they arrive.
     ///
     /// # Panics
-    /// When `node` is not an end of `link`.
+    /// If `node` is not an end of `link`.
     pub fn capture(&mut self, link: LinkId, node: NodeId, out: impl Write + 'static) {
         let line = &mut self.fabric.lines[link.index()];
         let end = line.ends.iter().position(|&end| end == node).expect("an end of the link");
@@ -299,31 +298,31 @@ impl Network {
     /// Ends all captures.
     ///
     /// # Errors
-    /// The first one that writing met.
+    /// Returns the first error of writing.
     pub fn finish_captures(&mut self) -> io::Result<()> {
         let captures = self.fabric.lines.iter_mut().flat_map(|line| &mut line.captures);
         captures.filter_map(Option::take).try_for_each(|capture| capture.finish().map(drop))
     }
 
-    /// Does `change` at `at`, before anything else that happens then.
+    /// Runs `change` at `at`, before all other events of that instant.
     pub fn change_at(&mut self, at: Instant, change: impl FnOnce(&mut Self) + 'static) {
-        self.changes.put(at, Box::new(change));
+        self.changes.push(at, Box::new(change));
     }
 
-    /// Hashes everything that comes out of links from now on.
+    /// Hashes all packets delivered by links from now on.
     pub fn trace(&mut self) {
         self.fabric.trace.get_or_insert_default();
     }
 
-    /// A number that two runs share only if they were the same, and both [traced](Self::trace).
+    /// A hash of the run, equal for equal [traced](Self::trace) runs.
     pub fn trace_hash(&self) -> u64 {
         self.fabric.trace.unwrap_or_default().value()
     }
 
-    /// Counts all packets on all links anew. Every run does so now and then by itself.
+    /// Checks packet conservation on all links. Every run does so periodically.
     ///
     /// # Panics
-    /// When the accounts do not balance.
+    /// If packet conservation does not hold.
     pub fn audit(&mut self) {
         self.audited = self.passed;
         if let Err(damage) = self.fabric.audit() {
@@ -340,21 +339,21 @@ impl Network {
     }
 }
 
-/// Running it.
+/// Execution.
 impl Network {
-    /// Runs until `end`; what is due then has happened.
+    /// Runs until `end`, events at `end` included.
     ///
     /// # Panics
-    /// When an invariant is broken; the message names seed, run and time.
+    /// If an invariant is violated; the message has seed, run and time.
     pub fn run_until(&mut self, end: Instant) {
         self.run_while(end, |_| true);
     }
 
-    /// Runs while `go_on` says so, `end` at most; says whether it stopped before. `go_on` is
-    /// asked after each instant at which something happened.
+    /// Runs while `go_on` returns true, until `end` at most; returns whether it stopped before.
+    /// `go_on` is called after each instant with an event.
     ///
     /// # Panics
-    /// When an invariant is broken; the message names seed, run and time.
+    /// If an invariant is violated; the message has seed, run and time.
     pub fn run_while(&mut self, end: Instant, go_on: impl FnMut(&Self) -> bool) -> bool {
         match catch_unwind(AssertUnwindSafe(|| self.run_to(end, go_on))) {
             Ok(stopped) => stopped,
@@ -390,23 +389,23 @@ impl Network {
         stopped
     }
 
-    /// When something happens next; the far future when nothing does.
+    /// The time of the next event; the far future if there is none.
     fn next_at(&self) -> Instant {
         let changes = self.changes.next_at().unwrap_or(Instant::FAR_FUTURE);
         let samples = self.recorders.next_at();
-        self.fabric.calendar.earliest().min(self.timers.earliest()).min(changes).min(samples)
+        self.fabric.link_timers.earliest().min(self.timers.earliest()).min(changes).min(samples)
     }
 
-    /// Goes to `at`, or stays when that is past, and does what is due.
+    /// Advances to `at`, unless that is in the past, and processes all events due.
     fn step(&mut self, at: Instant) {
         if at > self.now {
             self.now = at;
-            self.standing = 0;
+            self.rounds = 0;
         } else {
-            self.standing += 1;
-            assert!(self.standing < STANDING, "somebody is always due");
+            self.rounds += 1;
+            assert!(self.rounds < MAX_ROUNDS, "no progress of time");
         }
-        while let Some((_, change)) = self.changes.take_due(self.now) {
+        while let Some((_, change)) = self.changes.pop_due(self.now) {
             change(self);
         }
         self.deliver();
@@ -419,12 +418,12 @@ impl Network {
         }
     }
 
-    /// Takes what has come out of the links to the nodes.
+    /// Delivers arrived packets to the nodes.
     fn deliver(&mut self) {
-        while let Some(place) = self.fabric.calendar.first_due(self.now) {
+        while let Some(place) = self.fabric.link_timers.first_due(self.now) {
             let Some((direction, packet)) = self.fabric.arrival(self.now, place) else { continue };
             self.passed += 1;
-            match self.fabric.strike(place, direction, &packet) {
+            match self.fabric.apply(place, direction, &packet) {
                 None => self.hand_over(place, direction, packet),
                 Some(struck) => {
                     for packet in struck {
@@ -441,7 +440,7 @@ impl Network {
     fn hand_over(&mut self, line: usize, direction: Direction, mut packet: Packet) {
         let to = self.fabric.lines[line].receiver(direction);
         match self.places[to.index()].node_mut() {
-            None => self.fabric.pass_on(self.now, to, packet),
+            None => self.fabric.forward_on(self.now, to, packet),
             Some(node) => {
                 node.handle_packet(self.now, &mut packet);
                 self.fabric.arrived += 1;
@@ -451,7 +450,7 @@ impl Network {
         }
     }
 
-    /// Tells the nodes whose time has come.
+    /// Calls the nodes whose timers have expired.
     fn tick(&mut self) {
         let now = self.now;
         while let Some(index) = self.timers.first_due(now) {
@@ -463,10 +462,11 @@ impl Network {
         }
     }
 
-    /// Lets the nodes send to which something happened.
+    /// Lets the nodes with an event send.
     fn transmit(&mut self) {
         let now = self.now;
-        // Sending touches nobody: what arrives at this same instant does so in the next round.
+        // Sending causes no event at other nodes: arrivals at this instant are processed in the
+        // next iteration.
         for place in 0..self.touched.len() {
             let id = self.touched[place];
             self.is_touched[id.index()] = false;

@@ -1,24 +1,24 @@
-//! What stands in a network, and how it sends.
+//! Nodes and their output.
 
 use super::fabric::Fabric;
 use super::packet::{Buffer, NodeId, Packet};
 use core::any::Any;
 use units::Instant;
 
-/// A host or gateway: a protocol without I/O, with whatever uses it.
+/// A host or gateway: a protocol without I/O, with its application.
 pub trait Node: Any {
-    /// Takes a packet that arrived at `now`. What is left of it is used again.
+    /// Handles a packet that arrived at `now`. Its memory is reused afterwards.
     fn handle_packet(&mut self, now: Instant, packet: &mut Packet);
-    /// Sends all packets that may leave at `now`.
+    /// Sends all packets that may be sent at `now`.
     fn poll_transmit(&mut self, now: Instant, out: &mut Outbox<'_>);
-    /// When to call [`Node::handle_timeout`], and then [`Node::poll_transmit`]; asked after
+    /// Returns when to call [`Node::handle_timeout`] and then [`Node::poll_transmit`]; called after
     /// each `poll_transmit`.
     fn poll_timeout(&self) -> Option<Instant>;
-    /// Does what is due at `now`.
+    /// Handles the timers that have expired at `now`.
     fn handle_timeout(&mut self, now: Instant);
 }
 
-/// Where a node's packets go out.
+/// The output of a node.
 pub struct Outbox<'a> {
     pub(super) fabric: &'a mut Fabric,
     pub(super) node: NodeId,
@@ -26,12 +26,12 @@ pub struct Outbox<'a> {
 }
 
 impl Outbox<'_> {
-    /// The node that sends.
+    /// The sending node.
     pub fn node(&self) -> NodeId {
         self.node
     }
 
-    /// Memory for a payload of `len` bytes, which may be anything.
+    /// A buffer for a payload of `len` octets, with undefined content.
     pub fn buffer(&mut self, len: usize) -> Buffer {
         self.fabric.pool.take(len)
     }
@@ -42,13 +42,13 @@ impl Outbox<'_> {
         self.send(Packet::tcp(self.node, to, boxed));
     }
 
-    /// Sends a TCP segment with its bytes to `to`.
+    /// Sends a TCP segment with its octets to `to`.
     pub fn send_stream(&mut self, to: NodeId, segment: simtcp::Segment, bytes: Buffer) {
         let boxed = self.fabric.pool.segment(segment);
         self.send(Packet::stream(self.node, to, boxed, bytes));
     }
 
-    /// As [`Outbox::send_stream`], in the name of `from`.
+    /// As [`Outbox::send_stream`], with the source `from`.
     pub fn send_stream_as(
         &mut self,
         from: NodeId,
@@ -60,21 +60,21 @@ impl Outbox<'_> {
         self.send(Packet::stream(from, to, boxed, bytes));
     }
 
-    /// Gives back what was not needed after all.
+    /// Returns an unused buffer.
     pub fn give_back(&mut self, buffer: Buffer) {
         self.fabric.pool.put(buffer.into());
     }
 
-    /// Sends on a packet that came to a gateway and is for another.
+    /// Forwards a packet that a gateway received for another node.
     ///
     /// # Panics
-    /// When it was sent on too often.
-    pub fn pass_on(&mut self, packet: Packet) {
+    /// If its hop limit is exceeded.
+    pub fn forward_on(&mut self, packet: Packet) {
         self.fabric.created += 1;
-        self.fabric.pass_on(self.now, self.node, packet);
+        self.fabric.forward_on(self.now, self.node, packet);
     }
 
-    /// Sends `packet` on the link that leads to its receiver.
+    /// Sends `packet` on the link of its route.
     pub fn send(&mut self, packet: Packet) {
         self.fabric.created += 1;
         self.fabric.forward(self.now, self.node, packet);

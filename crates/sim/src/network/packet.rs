@@ -1,4 +1,4 @@
-//! What travels in a network.
+//! Packets and their memory.
 
 use core::fmt;
 use core::ops::{Deref, DerefMut};
@@ -8,32 +8,32 @@ use std::net::Ipv4Addr;
 
 /// Octets of an IPv4 header.
 pub const IPV4: usize = 20;
-/// TCP's protocol number.
+/// Protocol number of TCP.
 const TCP: u8 = 6;
 /// Octets of IPv4 and UDP headers.
 pub const IPV4_UDP: usize = 28;
 
-/// Names a node of a [`Network`](super::Network).
+/// Identifies a node of a [`Network`](super::Network).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub(super) u32);
 
 impl NodeId {
-    /// The node of this number, for captures of what is no network.
+    /// The node of this number, for captures outside of a network.
     pub(crate) const fn numbered(number: u32) -> Self {
         Self(number)
     }
 
-    /// The node that has this address.
+    /// The node with this address.
     pub(super) const fn with_ip(ip: u32) -> Self {
         Self((ip & 0xff_ffff).wrapping_sub(1))
     }
 
-    /// Its place: nodes are numbered from 0 in the order in which they were put in.
+    /// Its index: nodes are numbered from 0 in the order of their creation.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// The IPv4 address that it has where one is needed: 10.0.0.1 for the first node, and so on.
+    /// Its IPv4 address: 10.0.0.1 for the first node, and so on.
     pub fn ip(self) -> Ipv4Addr {
         let [_, a, b, c] = (self.0 + 1).to_be_bytes();
         Ipv4Addr::new(10, a, b, c)
@@ -46,12 +46,12 @@ impl fmt::Display for NodeId {
     }
 }
 
-/// Where a packet comes from or goes to.
+/// Source or destination of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address {
     /// The node.
     pub node: NodeId,
-    /// What on it; 0 where ports mean nothing.
+    /// Its port; 0 for protocols without ports.
     pub port: u16,
 }
 
@@ -62,42 +62,42 @@ impl Address {
     }
 }
 
-/// What stands between IPv4's header and a packet's payload.
+/// The protocol between IPv4's header and a packet's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// A UDP header with the ports of the addresses.
     Udp,
-    /// Nothing: the payload is that of this protocol number.
+    /// None: the payload has this protocol number.
     Ip(u8),
 }
 
-/// A packet: its payload's bytes, and how many there are below.
+/// A packet: the octets of its payload, and the number of octets below.
 #[derive(Clone, Debug)]
 pub struct Packet {
-    /// Who sent it.
+    /// Source.
     pub from: Address,
-    /// Who is to have it.
+    /// Destination.
     pub to: Address,
-    /// What the payload is, for whoever reads a capture.
+    /// Protocol of the payload, for captures.
     pub protocol: Protocol,
-    /// Octets of the headers below the payload, IPv4's included; they count and are not there.
+    /// Octets of the headers below the payload, IPv4's included; they count but are not stored.
     pub header: u16,
-    /// Routers passed.
+    /// Number of routers passed.
     pub(crate) hops: u8,
-    /// What a link with compressed headers has made of it, while it is there.
-    pub(crate) squeezed: Option<Squeezed>,
-    /// What it carries.
+    /// State of header compression, while the packet is on a compressed link.
+    pub(crate) compressed: Option<CompressedHeaders>,
+    /// Payload.
     pub payload: Payload,
 }
 
-/// A packet whose headers are compressed.
+/// A packet with compressed headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Squeezed {
-    /// Octets that it is shorter by.
+pub(crate) struct CompressedHeaders {
+    /// Octets saved.
     pub(crate) saved: u16,
-    /// Which packet of its context it is.
+    /// Its number within its context.
     pub(crate) packets: u32,
-    /// It cannot be made again without the packet before it.
+    /// Whether it can only be decompressed after the previous packet.
     pub(crate) refers: bool,
 }
 
@@ -105,29 +105,29 @@ impl Packet {
     /// A UDP datagram.
     pub fn udp(from: Address, to: Address, payload: impl Into<Payload>) -> Self {
         let (protocol, payload) = (Protocol::Udp, payload.into());
-        Self { from, to, protocol, header: IPV4_UDP as u16, hops: 0, squeezed: None, payload }
+        Self { from, to, protocol, header: IPV4_UDP as u16, hops: 0, compressed: None, payload }
     }
 
     /// A packet of the IP protocol `number`.
     pub fn ip(from: Address, to: Address, number: u8, payload: impl Into<Payload>) -> Self {
         let (protocol, payload) = (Protocol::Ip(number), payload.into());
-        Self { from, to, protocol, header: IPV4 as u16, hops: 0, squeezed: None, payload }
+        Self { from, to, protocol, header: IPV4 as u16, hops: 0, compressed: None, payload }
     }
 
-    /// A TCP segment, between the ports that it names.
+    /// A TCP segment, between the ports that it contains.
     pub fn tcp(from: NodeId, to: NodeId, segment: Box<Segment>) -> Self {
         let Ports { from: near, to: far } = segment.ports;
         Self::ip(Address::new(from, near), Address::new(to, far), TCP, Payload::Tcp(segment))
     }
 
-    /// A TCP segment with the bytes that it carries.
+    /// A TCP segment with its payload octets.
     pub fn stream(from: NodeId, to: NodeId, segment: Box<Segment>, bytes: Buffer) -> Self {
         let Ports { from: near, to: far } = segment.ports;
         let payload = Payload::Stream(segment, bytes);
         Self::ip(Address::new(from, near), Address::new(to, far), TCP, payload)
     }
 
-    /// The segment that it carries, if it is TCP's.
+    /// Its TCP segment, if it has one.
     pub fn segment(&self) -> Option<&Segment> {
         match &self.payload {
             Payload::Tcp(segment) | Payload::Stream(segment, _) => Some(segment),
@@ -135,13 +135,13 @@ impl Packet {
         }
     }
 
-    /// The packet, leaving one without a payload behind.
+    /// Takes the packet, leaving one without a payload.
     pub(crate) fn take(&mut self) -> Self {
         let payload = core::mem::replace(&mut self.payload, Buffer::default().into());
         Self { payload, ..*self }
     }
 
-    /// Changes its segment, if it is TCP's.
+    /// Changes its TCP segment, if it has one.
     pub(crate) fn change_segment(&mut self, change: impl FnOnce(&mut Segment)) {
         match &mut self.payload {
             Payload::Tcp(segment) | Payload::Stream(segment, _) => change(segment),
@@ -149,7 +149,7 @@ impl Packet {
         }
     }
 
-    /// Cuts `head` and `tail` numbers off its segment; of the tail a FIN is the first to go.
+    /// Removes `head` and `tail` sequence numbers from its segment; a FIN is the first of the tail.
     pub(crate) fn cut_segment(&mut self, head: u64, tail: u64) {
         let mut kept = 0..0;
         self.change_segment(|segment| {
@@ -170,18 +170,18 @@ impl Packet {
         }
     }
 
-    /// The same with `header` octets below the payload.
+    /// Returns the packet with `header` octets below the payload.
     #[must_use]
     pub fn with_header(self, header: usize) -> Self {
         Self { header: u16::try_from(header).unwrap_or(u16::MAX), ..self }
     }
 
-    /// Routers that it has passed.
+    /// Number of routers passed.
     pub fn hops(&self) -> u8 {
         self.hops
     }
 
-    /// The payload, where it is bytes; else nothing.
+    /// The payload if it is octets; otherwise empty.
     pub fn bytes(&self) -> &[u8] {
         match &self.payload {
             Payload::Bytes(bytes) => bytes,
@@ -190,7 +190,7 @@ impl Packet {
         }
     }
 
-    /// As [`Packet::bytes`], to be scratched over.
+    /// As [`Packet::bytes`], mutable.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         match &mut self.payload {
             Payload::Bytes(bytes) => bytes,
@@ -202,7 +202,7 @@ impl Packet {
 
 impl Frame for Packet {
     fn len(&self) -> usize {
-        let saved = self.squeezed.map_or(0, |squeezed| usize::from(squeezed.saved));
+        let saved = self.compressed.map_or(0, |compressed| usize::from(compressed.saved));
         usize::from(self.header) + self.payload.len() - saved
     }
 
@@ -211,7 +211,7 @@ impl Frame for Packet {
         end(self.from).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ end(self.to)
     }
 
-    /// What a TCP segment can carry of it (RFC 3168).
+    /// Sets ECN congestion experienced on TCP segments that allow it (RFC 3168).
     fn mark(&mut self) -> bool {
         let mut marked = false;
         self.change_segment(|segment| marked = segment.mark());
@@ -219,20 +219,20 @@ impl Frame for Packet {
     }
 }
 
-/// What a packet carries.
+/// The payload of a packet.
 #[derive(Clone, Debug)]
 pub enum Payload {
-    /// Bytes.
+    /// Octets.
     Bytes(Buffer),
-    /// A TCP segment, which says which bytes it carries; with its header.
+    /// A TCP segment with its header, which names its octets without containing them.
     Tcp(Box<Segment>),
-    /// A TCP segment and the bytes that it carries.
+    /// A TCP segment and its octets.
     Stream(Box<Segment>, Buffer),
 }
 
 impl Payload {
-    /// Octets.
-    #[expect(clippy::len_without_is_empty, reason = "nobody asks for that")]
+    /// Length in octets.
+    #[expect(clippy::len_without_is_empty, reason = "not needed")]
     pub fn len(&self) -> usize {
         match self {
             Self::Bytes(bytes) => bytes.len(),
@@ -240,7 +240,7 @@ impl Payload {
         }
     }
 
-    /// What tells it from others, in a trace.
+    /// Passes the identifying octets to `mark`, for traces.
     pub(crate) fn mark(&self, mark: impl FnOnce(&[u8])) {
         match self {
             Self::Bytes(bytes) => mark(bytes),
@@ -280,16 +280,16 @@ impl From<&[u8]> for Payload {
     }
 }
 
-/// Bytes whose memory is used again by later packets.
+/// Octets whose memory is reused by later packets.
 #[derive(Debug, Default)]
 pub struct Buffer {
-    /// At least `len` bytes; those behind are what earlier packets left.
+    /// At least `len` octets; the rest is of earlier packets.
     bytes: Vec<u8>,
     len: usize,
 }
 
 impl Buffer {
-    /// Keeps the first `len` bytes.
+    /// Keeps the first `len` octets.
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
     }
@@ -321,21 +321,21 @@ impl From<Vec<u8>> for Buffer {
     }
 }
 
-/// Memory of packets that are gone, for those that come.
+/// Memory of discarded packets, for reuse.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     free: Vec<Vec<u8>>,
-    #[expect(clippy::vec_box, reason = "it is the boxes that are used again")]
+    #[expect(clippy::vec_box, reason = "the boxes are reused")]
     segments: Vec<Box<Segment>>,
 }
 
-/// Buffers that are kept at most.
+/// Maximum number of pooled buffers.
 const KEPT: usize = 1 << 14;
-/// Buffers are cut in sizes that are multiples of this.
+/// Buffer sizes are multiples of this.
 const GRAIN: usize = 256;
 
 impl Pool {
-    /// A buffer of `len` bytes that may be anything.
+    /// A buffer of `len` octets with undefined content.
     pub(crate) fn take(&mut self, len: usize) -> Buffer {
         let mut bytes = self.free.pop().unwrap_or_default();
         if bytes.len() < len {
@@ -344,7 +344,7 @@ impl Pool {
         Buffer { bytes, len }
     }
 
-    /// `segment` in a box.
+    /// Boxes `segment`.
     pub(crate) fn segment(&mut self, segment: Segment) -> Box<Segment> {
         match self.segments.pop() {
             Some(mut old) => {
@@ -355,7 +355,7 @@ impl Pool {
         }
     }
 
-    /// Takes back what a packet held.
+    /// Returns the memory of a packet's payload.
     pub(crate) fn put(&mut self, payload: Payload) {
         match payload {
             Payload::Bytes(buffer) => {
@@ -381,7 +381,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_used_again() {
+    fn memory_is_reused() {
         let mut pool = Pool::default();
         let mut first = pool.take(1_000);
         first.fill(7);
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_is_as_long_as_its_headers_and_payload() {
+    fn packet_length_is_headers_and_payload() {
         let (from, to) = (Address::new(NodeId(1), 5), Address::new(NodeId(2), 6));
         let packet = Packet::udp(from, to, vec![0; 100]);
         assert_eq!(packet.len(), 128);

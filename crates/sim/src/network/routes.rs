@@ -1,9 +1,9 @@
-//! Which way leads where.
+//! Routing tables.
 
 use super::packet::NodeId;
 use std::collections::VecDeque;
 
-/// A way out of a node: a link, and which of its ends is here (0: the first).
+/// An interface of a node: a link, and which of its ends (0: the first).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Port {
     pub(super) link: u32,
@@ -11,24 +11,23 @@ pub(super) struct Port {
     pub(super) to: NodeId,
 }
 
-/// The ports of all nodes, and which of them packets take. A host with a single link has no
-/// choice; all others have a table.
+/// The interfaces and routes of all nodes. A host with a single link needs no table.
 #[derive(Debug, Default)]
 pub(super) struct Routes {
     ports: Vec<Vec<Port>>,
-    /// Whether packets may pass through a node.
-    passes: Vec<bool>,
-    /// By node, then by destination; empty where there is no choice.
+    /// Whether a node forwards packets.
+    forwards: Vec<bool>,
+    /// By node, then by destination; empty for nodes with a single link.
     tables: Vec<Vec<Option<Port>>>,
-    /// Set by hand: at this node, to that one, over this link.
+    /// Manual routes: at this node, to that node, over this link.
     fixed: Vec<(NodeId, NodeId, u32)>,
     stale: bool,
 }
 
 impl Routes {
-    pub(super) fn add_node(&mut self, passes: bool) {
+    pub(super) fn add_node(&mut self, forwards: bool) {
         self.ports.push(Vec::new());
-        self.passes.push(passes);
+        self.forwards.push(forwards);
         self.stale = true;
     }
 
@@ -45,13 +44,13 @@ impl Routes {
         self.stale = true;
     }
 
-    /// The port by which a packet for `to` leaves `at`.
+    /// The interface at which a packet for `to` leaves `at`.
     pub(super) fn port(&mut self, at: NodeId, to: NodeId) -> Option<Port> {
         if self.stale {
             self.compute();
         }
         match self.ports[at.index()].as_slice() {
-            [only] if !self.passes[at.index()] => Some(*only),
+            [only] if !self.forwards[at.index()] => Some(*only),
             _ => *self.tables[at.index()].get(to.index())?,
         }
     }
@@ -60,7 +59,7 @@ impl Routes {
         let nodes = self.ports.len();
         self.tables = (0..nodes)
             .map(|node| {
-                let choice = self.passes[node] || self.ports[node].len() > 1;
+                let choice = self.forwards[node] || self.ports[node].len() > 1;
                 if choice { self.table_of(node) } else { Vec::new() }
             })
             .collect();
@@ -73,8 +72,8 @@ impl Routes {
         self.stale = false;
     }
 
-    /// The first step of a shortest way, in hops, to each node; of equals the link that was put
-    /// in first. Ways lead through routers and gateways, not through hosts.
+    /// The first hop of a shortest path, in hops, to each node; of equal ones the link that was
+    /// created first. Paths lead through routers and gateways, not through hosts.
     fn table_of(&self, from: usize) -> Vec<Option<Port>> {
         let mut table: Vec<Option<Port>> = vec![None; self.ports.len()];
         let mut reached: VecDeque<usize> = VecDeque::new();
@@ -86,7 +85,7 @@ impl Routes {
             }
         }
         while let Some(node) = reached.pop_front() {
-            if !self.passes[node] {
+            if !self.forwards[node] {
                 continue;
             }
             for port in &self.ports[node] {

@@ -1,10 +1,10 @@
-//! Networks of the simplest hosts: some send at intervals, some echo.
+//! Networks of minimal hosts that send at intervals or echo.
 
 use super::*;
 use satlink::DirectionConfig;
 use units::{BitRate, Span};
 
-/// Sends `left` packets, one each millisecond, and notes what comes.
+/// Sends `left` packets, one each millisecond, and records arrivals.
 struct Pinger {
     to: Address,
     left: u32,
@@ -38,7 +38,7 @@ impl Node for Pinger {
     fn handle_timeout(&mut self, _: Instant) {}
 }
 
-/// Sends everything back.
+/// Sends every packet back.
 #[derive(Default)]
 struct Echo(Vec<Packet>);
 
@@ -83,10 +83,11 @@ fn dumbbell(seed: u64, middle: &LinkConfig) -> (Network, [NodeId; 2], LinkId) {
 }
 
 #[test]
-fn packets_go_there_and_back_in_the_time_that_the_links_take() {
+fn round_trip_time_follows_from_the_links() {
     let (mut net, [first, second], middle) = dumbbell(1, &wire(1, 10));
     net.run_until(at(2_000));
-    // 100 bytes: 80 us on each of two wires, 800 us in the middle, 12 ms of delay; both ways.
+    // 100 octets: 80 us on each of two wires, 800 us in the middle, 12 ms of delay; both
+    // directions.
     let trip = Span::from_micros(80 * 2 + 800) + Span::from_millis(12);
     let got = &net.node::<Pinger>(first).got;
     assert_eq!((got.len(), got[0]), (100, (Instant::ZERO + trip * 2, 100)));
@@ -98,7 +99,7 @@ fn packets_go_there_and_back_in_the_time_that_the_links_take() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_run_and_each_link_has_its_own_chance() {
+fn same_seed_gives_the_same_run_and_links_are_independent() {
     let mut lossy = wire(1, 10);
     lossy.forward.loss = 0.2;
     let run = |seed| {
@@ -122,7 +123,7 @@ fn the_same_seed_gives_the_same_run_and_each_link_has_its_own_chance() {
 }
 
 #[test]
-fn ways_are_shortest_or_as_set_and_lead_through_no_host() {
+fn routes_are_shortest_or_manual_and_avoid_hosts() {
     let mut net = Network::new(1, 0);
     let [a, b, c] = [(); 3].map(|()| net.router());
     let echo = net.host(Echo::default());
@@ -131,7 +132,7 @@ fn ways_are_shortest_or_as_set_and_lead_through_no_host() {
     net.link(c, echo, &wire(10, 1));
     let host = net.host(Pinger::new(echo, 10));
     net.link(host, a, &wire(10, 1));
-    // A host with two links is no way through.
+    // A host with two links does not forward.
     let bystander = net.host(Echo::default());
     net.link(a, bystander, &wire(10, 1));
     net.link(bystander, c, &wire(10, 1));
@@ -146,18 +147,18 @@ fn ways_are_shortest_or_as_set_and_lead_through_no_host() {
 }
 
 #[test]
-fn what_leads_nowhere_is_counted() {
+fn unroutable_packets_are_counted() {
     let mut net = Network::new(1, 0);
     let island = net.host(Echo::default());
     let router = net.router();
     let host = net.host(Pinger::new(island, 5));
     net.link(host, router, &wire(10, 1));
     net.run_until(at(100));
-    assert_eq!(net.stranded(), 5);
+    assert_eq!(net.unroutable(), 5);
 }
 
 #[test]
-fn links_and_faults_change_at_their_time() {
+fn links_and_faults_change_at_the_scheduled_time() {
     let (mut net, [first, _], middle) = dumbbell(1, &wire(1, 10));
     net.change_at(at(20), move |net| {
         let mut dead = wire(1, 10);
@@ -176,8 +177,8 @@ fn links_and_faults_change_at_their_time() {
 }
 
 #[test]
-#[should_panic(expected = "seed 9 run 2 at 0.000000000s: somebody is always due")]
-fn a_node_that_is_always_due_is_found_out() {
+#[should_panic(expected = "seed 9 run 2 at 0.000000000s: no progress of time")]
+fn node_that_is_always_due_is_detected() {
     struct Impatient;
     impl Node for Impatient {
         fn handle_packet(&mut self, _: Instant, _: &mut Packet) {}
@@ -193,8 +194,8 @@ fn a_node_that_is_always_due_is_found_out() {
 }
 
 #[test]
-#[should_panic(expected = "goes in circles")]
-fn a_circle_is_found_out() {
+#[should_panic(expected = "routing loop")]
+fn routing_loop_is_detected() {
     let mut net = Network::new(1, 0);
     let [a, b] = [(); 2].map(|()| net.router());
     let echo = net.host(Echo::default());
@@ -208,7 +209,7 @@ fn a_circle_is_found_out() {
 
 #[test]
 #[should_panic(expected = "of 373 packets 372 are accounted for")]
-fn a_packet_that_vanishes_is_found_out() {
+fn vanished_packet_is_detected() {
     let (mut net, ..) = dumbbell(1, &wire(1, 10));
     net.fabric.created += 1;
     net.run_until(at(150));
@@ -216,15 +217,15 @@ fn a_packet_that_vanishes_is_found_out() {
 
 #[test]
 #[should_panic(expected = "are accounted for")]
-fn a_run_that_stops_before_its_end_is_audited_as_well() {
+fn run_that_stops_early_is_audited() {
     let (mut net, [first, _], _) = dumbbell(1, &wire(1, 10));
     net.fabric.created += 1;
     net.run_while(at(150), |net| net.node::<Pinger>(first).got.is_empty());
 }
 
 #[test]
-fn an_answer_to_what_is_too_big_quotes_it() {
-    /// Keeps what comes.
+fn too_big_message_quotes_the_packet() {
+    /// Stores received packets.
     struct Keeper(Vec<Packet>);
     impl Node for Keeper {
         fn handle_packet(&mut self, _: Instant, packet: &mut Packet) {
@@ -246,7 +247,7 @@ fn an_answer_to_what_is_too_big_quotes_it() {
     segment.sequence = (7 << 32) + 5;
     segment.payload.len = 300;
     let packet = Packet::tcp(near, far, Box::new(segment));
-    // With IPv4's and TCP's headers and SYN's options: above 340 octets.
+    // With IPv4 and TCP headers and the SYN's options the packet exceeds 340 octets.
     assert!(!net.fabric.fits(at(0), far, 0, &packet));
     net.fabric.created += 1;
     net.run_until(at(3));
@@ -257,7 +258,7 @@ fn an_answer_to_what_is_too_big_quotes_it() {
     let bytes = answer.bytes();
     assert_eq!((bytes.len(), &bytes[..2], &bytes[4..8]), (36, &[3, 4][..], &[0, 0, 1, 44][..]));
     assert_eq!(crate::capture::checksum(&[bytes]), 0);
-    // What is no TCP is gone without a word.
+    // Packets other than TCP are dropped without a message.
     let datagram = Packet::udp(from, to, vec![0; 400]);
     assert!(!net.fabric.fits(at(10), far, 0, &datagram));
     assert_eq!((net.too_big(), net.fabric.created), (2, 2));

@@ -1,12 +1,12 @@
-//! What a node answers when the next link does not take a packet that is not to be fragmented.
+//! ICMP messages for packets that exceed the MTU of the next link.
 //!
 //! ```text
 //!   ICMP: 3, 4 │ checksum │ 0 │ MTU of the next link │ the packet's first 28 octets
 //!                                                       IPv4, ports, sequence number
 //! ```
 //!
-//! "Fragmentation needed and DF set", with the MTU (RFC 1191, section 4; RFC 792). Only TCP's
-//! segments are answered: nothing else here listens.
+//! "Fragmentation needed and DF set", with the MTU (RFC 1191, section 4; RFC 792). Only TCP
+//! segments are answered: no other transport here evaluates the message.
 
 use super::fabric::Fabric;
 use super::packet::{Address, IPV4, NodeId, Packet};
@@ -15,31 +15,32 @@ use satlink::Frame;
 use simtcp::Endpoint;
 use units::Instant;
 
-/// ICMP's protocol number.
+/// Protocol number of ICMP.
 const ICMP: u8 = 1;
 /// Destination unreachable; fragmentation needed and DF set.
 const KIND: [u8; 2] = [3, 4];
-/// Octets of ICMP's header, and of the packet that is quoted after it.
+/// Octets of ICMP's header, and of the quoted packet.
 const HEADER: usize = 8;
 const QUOTED: usize = IPV4 + 8;
 
-/// What such an answer says.
+/// Contents of such a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooBig {
-    /// Who sent the packet.
+    /// Source of the packet.
     pub from: Address,
-    /// Whom it was for.
+    /// Destination of the packet.
     pub to: Address,
-    /// The lower half of its sequence number.
+    /// The lower 32 bits of its sequence number.
     pub sequence: u32,
-    /// Octets that the next link takes, IPv4's header among them.
+    /// MTU of the next link, IPv4's header included.
     pub mtu: u16,
 }
 
 impl TooBig {
-    /// Tells the sender's end of the connection.
+    /// Notifies the sender's end of the connection.
     pub(crate) fn tell(&self, now: Instant, endpoint: &mut Endpoint) {
-        // Near what is outstanding: the next byte is the one after those that are acknowledged.
+        // Restores the upper bits near the outstanding octets: the next one follows those
+        // acknowledged.
         let base = endpoint.acknowledged() + 1;
         let ahead = self.sequence.wrapping_sub(base as u32) as i32;
         if let Some(sequence) = base.checked_add_signed(i64::from(ahead)) {
@@ -49,7 +50,7 @@ impl TooBig {
 }
 
 impl Packet {
-    /// What it says, if it is such an answer.
+    /// The contents, if this packet is such a message.
     pub fn too_big(&self) -> Option<TooBig> {
         if self.protocol != super::Protocol::Ip(ICMP) {
             return None;
@@ -69,7 +70,7 @@ impl Packet {
 }
 
 impl Fabric {
-    /// Whether `packet` fits into the next link; if not it is gone, and `at` has answered.
+    /// Whether `packet` fits into the next link; otherwise it is dropped, and `at` answers.
     pub(super) fn fits(&mut self, now: Instant, at: NodeId, place: usize, packet: &Packet) -> bool {
         let Some(mtu) = self.lines[place].mtu.filter(|&mtu| packet.len() > usize::from(mtu)) else {
             return true;

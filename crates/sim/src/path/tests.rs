@@ -1,9 +1,9 @@
-//! The path, with the simplest protocol that can recover: send one, wait, send again.
+//! The path, with a minimal stop-and-wait protocol.
 
 use super::*;
 use crate::{Pattern, StreamCheck};
 
-/// Sends numbered pieces of a pattern, one at a time, until each is answered.
+/// Sends numbered pieces of a pattern, one at a time, until each is acknowledged.
 struct Sender {
     next: u64,
     last: u64,
@@ -49,7 +49,7 @@ impl Endpoint for Sender {
     fn handle_timeout(&mut self, _: Instant) {}
 }
 
-/// Answers each piece, and takes those in order.
+/// Acknowledges each piece, and accepts those in order.
 struct Receiver {
     next: u64,
     check: StreamCheck,
@@ -102,17 +102,17 @@ fn at(secs: u64) -> Instant {
 }
 
 #[test]
-fn time_is_that_of_the_link() {
+fn time_follows_from_the_link() {
     let mut path = path(&geo(""), 1);
     assert!(path.run_while(at(10), |path| path.terminal.next < 1));
-    // Up: 100 + 16 + 28 bytes at 1 Mbit/s; down: 16 + 28 at 10 Mbit/s; 300 ms each.
+    // Return: 100 + 16 + 28 octets at 1 Mbit/s; forward: 16 + 28 at 10 Mbit/s; 300 ms each.
     let expected = Span::from_micros(144 * 8) + Span::from_nanos(44 * 800) + Span::from_millis(600);
     assert_eq!(path.now(), Instant::ZERO + expected);
     assert_eq!(path.offered(Direction::Return).between(at(0), at(1)).bytes, 144);
     assert_eq!(path.delivered(Direction::Forward).between(at(0), at(1)).bytes, 44);
 }
 
-/// What is written, to be read while the path still has its writer.
+/// A writer whose content can be read while the path still owns it.
 #[derive(Clone, Default)]
 struct Written(std::rc::Rc<std::cell::RefCell<Vec<u8>>>);
 
@@ -127,7 +127,7 @@ impl std::io::Write for Written {
 }
 
 #[test]
-fn captures_and_series_change_nothing_and_show_what_passed() {
+fn captures_and_series_do_not_affect_the_run() {
     let run = |looked_at: bool| {
         let mut path = path(&geo("loss 10%"), 20);
         let file = Written::default();
@@ -144,8 +144,8 @@ fn captures_and_series_change_nothing_and_show_what_passed() {
     assert_eq!((plain.0, plain.1), (looked_at.0, looked_at.1), "looking changes nothing");
     assert_eq!(looked_at.3.len(), 121);
     assert_eq!((looked_at.3[0], looked_at.3[120]), (0.0, 20.0));
-    // The kind of block, its length: an enhanced packet block (6) for each packet at the hub,
-    // those that the link lost on the way there left out.
+    // The kind of block, its length: an enhanced packet block (6) for each packet at the hub;
+    // packets lost by the link on the return path are not included.
     let (mut rest, mut packets) = (looked_at.2.as_slice(), Vec::new());
     while let [kind, _, _, _, a, b, c, d, ..] = *rest {
         let len = u32::from_le_bytes([a, b, c, d]) as usize;
@@ -175,7 +175,7 @@ fn the_same_seed_gives_the_same_trace() {
 }
 
 #[test]
-fn after_faults_and_an_outage_everything_arrives() {
+fn all_pieces_arrive_after_faults_and_an_outage() {
     for seed in 0..20 {
         let mut config = geo("loss 5% outage at 20s for 10s");
         config.seed = seed;
@@ -193,8 +193,8 @@ fn after_faults_and_an_outage_everything_arrives() {
 }
 
 #[test]
-#[should_panic(expected = "somebody is always due")]
-fn an_endpoint_that_is_always_due_is_found_out() {
+#[should_panic(expected = "no progress of time")]
+fn endpoint_that_is_always_due_is_detected() {
     struct Impatient;
     impl Endpoint for Impatient {
         fn handle_datagram(&mut self, _: Instant, _: &mut [u8]) {}

@@ -1,36 +1,36 @@
-//! Acknowledgements on a narrow return channel, and what is made of them behind it.
+//! Acknowledgements on a low-rate return link: filtering, reconstruction and spacing.
 //!
-//! * filtering: of those that wait only the latest goes (a [`Shaper`](super::Shaper) does it);
-//! * [reconstruction](AckRebuilder): those that were filtered are made again;
-//! * [spacing](AckSpacer): those that come together go on one after another.
+//! * filtering: of the queued acknowledgements a [`Shaper`](super::Shaper) sends only the latest;
+//! * [reconstruction](AckRebuilder): filtered acknowledgements are regenerated;
+//! * [spacing](AckSpacer): acknowledgements that arrive in a burst are spread over time.
 //!
-//! RFC 3135, sections 3.1.1 and 3.1.4; ITU-R S.1711 Annex 2, section 4.2. All of it is for TCP:
-//! it reads its headers.
+//! RFC 3135, sections 3.1.1 and 3.1.4; ITU-R S.1711 Annex 2, section 4.2. These elements read TCP
+//! headers and apply to TCP only.
 
-use super::{Element, Leaving, Way};
+use super::{Element, Output, Toward};
 use crate::network::{Address, Packet, Payload};
 use simtcp::{SackBlocks, Segment};
 use std::collections::BTreeMap;
 use units::{Instant, Span};
 
-/// Connections of which an element keeps something; the one that was idle longest goes.
+/// Maximum number of connections with state in an element; the least recently used is discarded.
 const FLOWS: usize = 4_096;
 
-/// The number that `packet` acknowledges, when it does nothing else.
+/// The acknowledgement number of `packet` if it is a pure acknowledgement.
 pub(super) fn pure_ack(packet: &Packet) -> Option<u64> {
     let segment = packet.segment()?;
     let plain = segment.span() == 0 && !segment.flags.reset && segment.options.probe.is_none();
     segment.acknowledgement.filter(|_| plain)
 }
 
-/// Whether `new` says all that the acknowledgement `old` does. One that repeats a number does
-/// not: the sender counts them.
+/// Whether `new` makes the acknowledgement `old` redundant. A duplicate does not: the sender counts
+/// duplicates.
 pub(super) fn supersedes(new: &Packet, old: &Packet) -> bool {
     (new.from, new.to) == (old.from, old.to)
         && matches!((pure_ack(new), pure_ack(old)), (Some(new), Some(old)) if new > old)
 }
 
-/// What is known of each connection that goes one way, bounded.
+/// Bounded state of the connections of one direction.
 #[derive(Debug)]
 struct Flows<T> {
     all: BTreeMap<(Address, Address), (Instant, T)>,
@@ -62,36 +62,36 @@ impl<T: Copy> Flows<T> {
     }
 }
 
-/// Makes the acknowledgements again that lie between two that came: one for each `stride` bytes.
-/// A sender that counts acknowledgements opens its window as if none had been filtered. Put a
-/// spacer behind it, or what it makes goes in a burst.
+/// Regenerates acknowledgements between two received ones, one per `stride` octets, so that a
+/// sender that counts acknowledgements opens its window as if none had been filtered. Without a
+/// spacer behind it they are sent in a burst.
 #[derive(Debug)]
 pub struct AckRebuilder {
     stride: u64,
     most: u64,
-    way: Way,
+    toward: Toward,
     /// The highest number acknowledged.
     flows: Flows<u64>,
     made: u64,
 }
 
 impl AckRebuilder {
-    /// For acknowledgements that go `way`. `stride` is what the receiver acknowledges at a time,
-    /// two segments; not more than `most` are made at once.
+    /// For acknowledgements to the side `toward`. `stride` is the number of octets per
+    /// acknowledgement of the receiver, two segments; at most `most` are generated at a time.
     ///
     /// # Panics
-    /// When `stride` is zero.
-    pub fn new(way: Way, stride: u64, most: u64) -> Self {
+    /// If `stride` is zero.
+    pub fn new(toward: Toward, stride: u64, most: u64) -> Self {
         assert!(stride > 0, "a stride of some bytes");
-        Self { stride, most, way, flows: Flows::default(), made: 0 }
+        Self { stride, most, toward, flows: Flows::default(), made: 0 }
     }
 
-    /// Acknowledgements made.
+    /// Number of acknowledgements generated.
     pub fn made(&self) -> u64 {
         self.made
     }
 
-    fn rebuild(&mut self, packet: &Packet, number: u64, last: u64, out: &mut Leaving) {
+    fn rebuild(&mut self, packet: &Packet, number: u64, last: u64, out: &mut Output) {
         let missing = ((number - last).div_ceil(self.stride) - 1).min(self.most);
         let Some(segment) = packet.segment() else { return };
         for left in (1..=missing).rev() {
@@ -99,13 +99,13 @@ impl AckRebuilder {
             made.acknowledgement = Some(number - left * self.stride);
             made.options.sack = SackBlocks::default();
             let packet = Packet { payload: like(&packet.payload, made), ..packet.clone() };
-            out.push_back((self.way, packet));
+            out.push_back((self.toward, packet));
             self.made += 1;
         }
     }
 }
 
-/// `segment`, carried as in `payload`.
+/// `segment` in the same kind of payload as `payload`.
 pub(super) fn like(payload: &Payload, segment: Segment) -> Payload {
     match payload {
         Payload::Tcp(_) => Payload::Tcp(Box::new(segment)),
@@ -116,13 +116,13 @@ pub(super) fn like(payload: &Payload, segment: Segment) -> Payload {
 }
 
 impl Element for AckRebuilder {
-    fn pass(&mut self, now: Instant, way: Way, packet: Packet, out: &mut Leaving) {
-        if way == self.way && packet.segment().is_some_and(|segment| segment.flags.syn) {
-            // A new connection begins, whose numbers are none of the last one's.
+    fn pass(&mut self, now: Instant, toward: Toward, packet: Packet, out: &mut Output) {
+        if toward == self.toward && packet.segment().is_some_and(|segment| segment.flags.syn) {
+            // A new connection: the numbers of the previous one do not apply.
             self.flows.forget(&packet);
         }
         let number = packet.segment().and_then(|segment| segment.acknowledgement);
-        if let (true, Some(number)) = (way == self.way, number) {
+        if let (true, Some(number)) = (toward == self.toward, number) {
             let last = self.flows.get(&packet);
             if let (Some(last), Some(_)) = (last, pure_ack(&packet))
                 && number > last
@@ -131,35 +131,35 @@ impl Element for AckRebuilder {
             }
             self.flows.set(now, &packet, last.map_or(number, |last| last.max(number)));
         }
-        out.push_back((way, packet));
+        out.push_back((toward, packet));
     }
 }
 
-/// Lets the acknowledgements of each connection go on no closer together than a time, so that
-/// they call forth no burst (RFC 3135, section 3.1.1). In their order; whatever else comes by
-/// does not wait.
+/// Forwards the acknowledgements of each connection in order at a minimum interval, so that they
+/// cause no bursts (RFC 3135, section 3.1.1). Other packets are not delayed.
 #[derive(Debug)]
 pub struct AckSpacer {
     gap: Span,
     most: usize,
-    way: Way,
-    /// When the last one of a connection goes or went.
+    toward: Toward,
+    /// When the last acknowledgement of a connection is or was sent.
     flows: Flows<Instant>,
     waiting: BTreeMap<(Instant, u64), Packet>,
     order: u64,
 }
 
 impl AckSpacer {
-    /// For acknowledgements that go `way`; with `most` waiting the oldest of its
-    /// connection makes room for the next. `gap` is that at which the link's rate brings what one of them acknowledges.
-    pub fn new(way: Way, gap: Span, most: usize) -> Self {
+    /// For acknowledgements to the side `toward`. With `most` queued the oldest of the connection
+    /// is sent to make room. `gap` is the time in which the link transmits the data of one
+    /// acknowledgement.
+    pub fn new(toward: Toward, gap: Span, most: usize) -> Self {
         let (flows, waiting) = (Flows::default(), BTreeMap::new());
-        Self { gap, most, way, flows, waiting, order: 0 }
+        Self { gap, most, toward, flows, waiting, order: 0 }
     }
 
-    /// `packet` waits for the last turn of its connection, each that waits takes the turn before
-    /// its own, and the oldest is returned: they stay in their order.
-    fn take_turns(&mut self, mut packet: Packet) -> Packet {
+    /// Assigns the last slot of its connection to `packet`, moves each queued one to the slot
+    /// before its own, and returns the oldest, so that the order is kept.
+    fn take_slots(&mut self, mut packet: Packet) -> Packet {
         let flow = (packet.from, packet.to);
         let same = |waiting: &&mut Packet| (waiting.from, waiting.to) == flow;
         for waiting in self.waiting.values_mut().rev().filter(same) {
@@ -170,19 +170,19 @@ impl AckSpacer {
 }
 
 impl Element for AckSpacer {
-    fn pass(&mut self, now: Instant, way: Way, packet: Packet, out: &mut Leaving) {
-        if way != self.way || pure_ack(&packet).is_none() {
-            out.push_back((way, packet));
+    fn pass(&mut self, now: Instant, toward: Toward, packet: Packet, out: &mut Output) {
+        if toward != self.toward || pure_ack(&packet).is_none() {
+            out.push_back((toward, packet));
             return;
         }
         let next = self.flows.get(&packet).map_or(now, |last| (last + self.gap).max(now));
         if next > now && self.waiting.len() >= self.most {
-            out.push_back((way, self.take_turns(packet)));
+            out.push_back((toward, self.take_slots(packet)));
             return;
         }
         if next <= now {
             self.flows.set(now, &packet, now);
-            out.push_back((way, packet));
+            out.push_back((toward, packet));
             return;
         }
         self.flows.set(now, &packet, next);
@@ -194,12 +194,12 @@ impl Element for AckSpacer {
         self.waiting.first_key_value().map(|(&(at, _), _)| at)
     }
 
-    fn handle_timeout(&mut self, now: Instant, out: &mut Leaving) {
+    fn handle_timeout(&mut self, now: Instant, out: &mut Output) {
         while let Some(next) = self.waiting.first_entry() {
             if next.key().0 > now {
                 return;
             }
-            out.push_back((self.way, next.remove()));
+            out.push_back((self.toward, next.remove()));
         }
     }
 }

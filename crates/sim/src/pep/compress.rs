@@ -2,59 +2,59 @@
 //! section 4.2; RFC 3135, section 3.3; RFC 2507).
 //!
 //! ```text
-//!   ── packet ──▶ [HeaderCompressor] ══ short headers ══▶ [HeaderDecompressor] ── packet ──▶
-//!                         ◀──────────── requests ────────────┘
+//!   ── packet ──▶ [HeaderCompressor] ── compressed ──▶ [HeaderDecompressor] ── packet ──▶
+//!                         ◀──────── header requests ────────┘
 //! ```
 //!
-//! XSTP's headers are compressed for good: what crosses the link are the frames of
-//! [`satlink::compression`]. TCP's segments are structs here, so their frames are reckoned: of
-//! RFC 2507's compressed TCP header, which tells changes from the packet before (section 6), the
-//! length is taken and the damage done that the loss of the packet before does. What repairs is a
-//! full header: with a number that goes back, as that of a retransmission does, with an
-//! acknowledgement that is repeated, and when the other end asks for it (section 10.2).
+//! XSTP headers are really compressed: the link carries the frames of [`satlink::compression`]. TCP
+//! segments are structs here, so their compression is modelled with RFC 2507's compressed TCP
+//! header, which encodes changes since the previous packet (section 6): packets have the compressed
+//! length, and the loss of a packet damages the next ones. A full header repairs the context. It is
+//! sent with a decreasing sequence number, as of a retransmission, with a duplicate
+//! acknowledgement, and on a header request (section 10.2).
 
-use super::{Element, Leaving, Way};
+use super::{Element, Output, Toward};
 use crate::capture;
-use crate::network::{Address, IPV4, Packet, Payload, Protocol, Squeezed};
+use crate::network::{Address, CompressedHeaders, IPV4, Packet, Payload, Protocol};
 use satlink::compression::{Compressor, Decompressor};
 use simtcp::Segment;
 use std::collections::BTreeMap;
 use units::Instant;
 use xstp::wire::PROTOCOL_NUMBER;
 
-/// Contexts for TCP (RFC 2507, section 14: 16 where nothing is said, 256 at most).
+/// Contexts for TCP (RFC 2507, section 14: default 16, at most 256).
 const CONTEXTS: usize = 256;
-/// RFC 2507, section 7: a context number, flags, TCP's checksum; at least.
-const SHORTEST: u16 = 4;
-/// TCP's protocol number, and so that of requests: what is no segment is one.
+/// Minimum compressed header (RFC 2507, section 7): context identifier, flags, TCP checksum.
+const MIN_HEADER: u16 = 4;
+/// Protocol number of TCP; a packet with it that is no segment is a header request.
 const TCP: u8 = 6;
-/// A request comes with every such packet that cannot be made.
+/// A header request is sent for every eighth packet that cannot be decompressed.
 const REQUEST_EVERY: u64 = 8;
 /// Octets of a request for one context (RFC 2507, section 10.2).
 const REQUEST: usize = 4;
-/// IPv4's header and TCP's, without options.
-const WHOLE: u16 = 40;
+/// Octets of IPv4's header and TCP's, without options.
+const FULL_HEADER: u16 = 40;
 
-/// A connection, one way.
+/// One direction of a connection.
 type Flow = (Address, Address);
 
-/// What an end of a compressed link did.
+/// Counters of one end of a compressed link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Compressed {
-    /// Packets that went or came with a short header.
+    /// Packets sent or received with a compressed header.
     pub short: u64,
-    /// Packets that went or came with a full one.
+    /// Packets sent or received with a full header.
     pub full: u64,
-    /// Octets that were saved.
+    /// Octets saved.
     pub saved: u64,
-    /// Packets that could not be made again.
+    /// Packets that could not be decompressed.
     pub dropped: u64,
 }
 
-/// The sending end of a link whose headers are compressed in one direction.
+/// The sending end of a link with header compression in one direction.
 #[derive(Debug)]
 pub struct HeaderCompressor {
-    way: Way,
+    toward: Toward,
     xstp: Compressor,
     number: u16,
     tcp: BTreeMap<Flow, Context>,
@@ -64,21 +64,21 @@ pub struct HeaderCompressor {
 #[derive(Clone, Copy, Debug)]
 struct Context {
     last: Segment,
-    /// Packets of it so far.
+    /// Packets of the context so far.
     packets: u32,
     used: u64,
-    /// The other end lacks it.
+    /// A full header was requested.
     asked: bool,
 }
 
 impl HeaderCompressor {
-    /// Compresses what goes `way`.
-    pub fn new(way: Way) -> Self {
+    /// Compresses packets to the side `toward`.
+    pub fn new(toward: Toward) -> Self {
         let (xstp, tcp) = (Compressor::new(), BTreeMap::new());
-        Self { way, xstp, number: 0, tcp, counts: Compressed::default() }
+        Self { toward, xstp, number: 0, tcp, counts: Compressed::default() }
     }
 
-    /// What it did so far.
+    /// Its counters.
     pub fn counts(&self) -> Compressed {
         self.counts
     }
@@ -89,7 +89,7 @@ impl HeaderCompressor {
         self.counts.saved += saved;
     }
 
-    fn squeeze_xstp(&mut self, packet: &Packet) -> Packet {
+    fn compress_xstp(&mut self, packet: &Packet) -> Packet {
         self.number = self.number.wrapping_add(1);
         let octets = capture::octets(packet, self.number);
         let frame = self.xstp.compress(&octets);
@@ -97,7 +97,7 @@ impl HeaderCompressor {
         Packet { header: 0, payload: frame.into(), ..packet.clone() }
     }
 
-    fn squeeze_tcp(&mut self, mut packet: Packet, segment: &Segment) -> Packet {
+    fn compress_tcp(&mut self, mut packet: Packet, segment: &Segment) -> Packet {
         let flow = (packet.from, packet.to);
         let used = self.counts.short + self.counts.full;
         let old = self.tcp.get(&flow).copied();
@@ -110,19 +110,19 @@ impl HeaderCompressor {
         self.tcp.insert(flow, Context { last: *segment, packets, used, asked: false });
         let old = old.filter(|context| !context.asked);
         let short = old.and_then(|context| short_header(&context.last, segment));
-        let saved = short.map_or(0, |short| whole_header(segment).saturating_sub(short));
+        let saved = short.map_or(0, |short| full_header(segment).saturating_sub(short));
         self.count(short.is_some(), u64::from(saved));
-        packet.squeezed = Some(Squeezed { saved, packets, refers: short.is_some() });
+        packet.compressed = Some(CompressedHeaders { saved, packets, refers: short.is_some() });
         packet
     }
 }
 
 /// Octets of both headers, options included.
-fn whole_header(segment: &Segment) -> u16 {
-    WHOLE + segment.options.len() as u16
+fn full_header(segment: &Segment) -> u16 {
+    FULL_HEADER + segment.options.len() as u16
 }
 
-/// Octets of the compressed header of `new` after `old`; none where a full one has to go
+/// Octets of the compressed header of `new` after `old`; `None` where a full header is necessary
 /// (RFC 2507, section 6, as RFC 1144, section 3.2).
 fn short_header(old: &Segment, new: &Segment) -> Option<u16> {
     let flags = old.flags.syn || new.flags.syn || new.flags.fin || new.flags.reset;
@@ -132,7 +132,7 @@ fn short_header(old: &Segment, new: &Segment) -> Option<u16> {
     if flags {
         return None;
     }
-    // Nothing for no change, one octet below 256, else three.
+    // None without a change, one octet below 256, otherwise three.
     let octets = |step: u64| match step {
         0 => 0,
         1..=255 => 1,
@@ -143,76 +143,76 @@ fn short_header(old: &Segment, new: &Segment) -> Option<u16> {
         return None;
     }
     let options = if new.options == old.options { 0 } else { new.options.len() as u16 };
-    // IPv4's identification goes on by one each time, which costs nothing.
-    Some(SHORTEST + octets(sequence) + octets(acknowledgement) + octets(window) + options)
+    // IPv4's identification increases by one each time, which needs no octets.
+    Some(MIN_HEADER + octets(sequence) + octets(acknowledgement) + octets(window) + options)
 }
 
-/// Whether a packet is XSTP's, with plain IPv4 below.
+/// Whether a packet is XSTP with plain IPv4 below.
 fn is_xstp(packet: &Packet) -> bool {
     packet.protocol == Protocol::Ip(PROTOCOL_NUMBER) && packet.segment().is_none()
 }
 
-/// Whether a packet asks for a full header of TCP.
+/// Whether a packet is a header request for TCP.
 fn is_request(packet: &Packet) -> bool {
     packet.protocol == Protocol::Ip(TCP) && packet.segment().is_none()
 }
 
 impl Element for HeaderCompressor {
-    fn pass(&mut self, _: Instant, way: Way, packet: Packet, out: &mut Leaving) {
+    fn pass(&mut self, _: Instant, toward: Toward, packet: Packet, out: &mut Output) {
         let request = is_xstp(&packet) && packet.header == 0;
-        if way != self.way {
-            // A request of the other end is not for anybody else.
+        if toward != self.toward {
+            // A header request is consumed here.
             if is_request(&packet) {
                 if let Some(context) = self.tcp.get_mut(&(packet.to, packet.from)) {
                     context.asked = true;
                 }
             } else if !(request && self.xstp.handle_request(packet.bytes())) {
-                out.push_back((way, packet));
+                out.push_back((toward, packet));
             }
             return;
         }
         let packet = match packet.segment().copied() {
-            Some(segment) => self.squeeze_tcp(packet, &segment),
+            Some(segment) => self.compress_tcp(packet, &segment),
             None if is_xstp(&packet) && usize::from(packet.header) == IPV4 => {
-                self.squeeze_xstp(&packet)
+                self.compress_xstp(&packet)
             }
             None => packet,
         };
-        out.push_back((way, packet));
+        out.push_back((toward, packet));
     }
 }
 
-/// The receiving end of a link whose headers are compressed in one direction.
+/// The receiving end of a link with header compression in one direction.
 #[derive(Debug)]
 pub struct HeaderDecompressor {
-    way: Way,
+    toward: Toward,
     xstp: Decompressor,
-    /// The packet of a context that came last, and when.
+    /// The last packet of each context, and when it arrived.
     tcp: BTreeMap<Flow, (u32, u64)>,
-    /// Packets of a connection that were dropped since one was not.
+    /// Packets of a connection dropped since the last good one.
     damaged: BTreeMap<Flow, u64>,
     counts: Compressed,
 }
 
 impl HeaderDecompressor {
-    /// Restores what goes `way`.
-    pub fn new(way: Way) -> Self {
+    /// Decompresses packets to the side `toward`.
+    pub fn new(toward: Toward) -> Self {
         let (xstp, tcp, damaged) = (Decompressor::new(), BTreeMap::new(), BTreeMap::new());
-        Self { way, xstp, tcp, damaged, counts: Compressed::default() }
+        Self { toward, xstp, tcp, damaged, counts: Compressed::default() }
     }
 
-    /// What it did so far.
+    /// Its counters.
     pub fn counts(&self) -> Compressed {
         self.counts
     }
 
-    fn restore_xstp(&mut self, packet: &Packet, out: &mut Leaving) {
+    fn restore_xstp(&mut self, packet: &Packet, out: &mut Output) {
         let made = self.xstp.decompress(packet.bytes());
         if let Some(request) = self.xstp.poll_request() {
             let &Packet { from, to, .. } = packet;
             let request = Packet::ip(to, from, PROTOCOL_NUMBER, &request[..]);
             let request = Packet { header: 0, ..request };
-            out.push_back((self.way.back(), request));
+            out.push_back((self.toward.reverse(), request));
         }
         match made {
             Ok(octets) if octets.len() >= IPV4 => {
@@ -222,7 +222,7 @@ impl HeaderDecompressor {
                 self.counts.saved += saved;
                 let payload = Payload::from(&octets[IPV4..]);
                 out.push_back((
-                    self.way,
+                    self.toward,
                     Packet { header: IPV4 as u16, payload, ..packet.clone() },
                 ));
             }
@@ -230,12 +230,12 @@ impl HeaderDecompressor {
         }
     }
 
-    fn restore_tcp(&mut self, packet: Packet, squeezed: Squeezed, out: &mut Leaving) {
+    fn restore_tcp(&mut self, packet: Packet, compressed: CompressedHeaders, out: &mut Output) {
         let flow = (packet.from, packet.to);
         let used = self.counts.short + self.counts.full + self.counts.dropped;
         let last = self.tcp.get(&flow).map(|&(last, _)| last);
-        if squeezed.refers && last.is_none_or(|last| last + 1 != squeezed.packets) {
-            // TCP's checksum would not fit what was made.
+        if compressed.refers && last.is_none_or(|last| last + 1 != compressed.packets) {
+            // TCP's checksum would not match the decompressed header.
             self.counts.dropped += 1;
             if self.damaged.len() == CONTEXTS {
                 self.damaged.clear();
@@ -243,7 +243,7 @@ impl HeaderDecompressor {
             let dropped = self.damaged.entry(flow).or_default();
             if dropped.is_multiple_of(REQUEST_EVERY) {
                 let ask = Packet::ip(packet.to, packet.from, TCP, vec![0; REQUEST]);
-                out.push_back((self.way.back(), Packet { header: 0, ..ask }));
+                out.push_back((self.toward.reverse(), Packet { header: 0, ..ask }));
             }
             *dropped += 1;
             return;
@@ -254,24 +254,24 @@ impl HeaderDecompressor {
             let oldest = oldest.map(|(&flow, _)| flow);
             oldest.and_then(|flow| self.tcp.remove(&flow));
         }
-        self.tcp.insert(flow, (squeezed.packets, used));
-        self.counts.short += u64::from(squeezed.refers);
-        self.counts.full += u64::from(!squeezed.refers);
-        self.counts.saved += u64::from(squeezed.saved);
-        out.push_back((self.way, Packet { squeezed: None, ..packet }));
+        self.tcp.insert(flow, (compressed.packets, used));
+        self.counts.short += u64::from(compressed.refers);
+        self.counts.full += u64::from(!compressed.refers);
+        self.counts.saved += u64::from(compressed.saved);
+        out.push_back((self.toward, Packet { compressed: None, ..packet }));
     }
 }
 
 impl Element for HeaderDecompressor {
-    fn pass(&mut self, _: Instant, way: Way, packet: Packet, out: &mut Leaving) {
-        if way != self.way {
-            out.push_back((way, packet));
-        } else if let Some(squeezed) = packet.squeezed {
-            self.restore_tcp(packet, squeezed, out);
+    fn pass(&mut self, _: Instant, toward: Toward, packet: Packet, out: &mut Output) {
+        if toward != self.toward {
+            out.push_back((toward, packet));
+        } else if let Some(compressed) = packet.compressed {
+            self.restore_tcp(packet, compressed, out);
         } else if is_xstp(&packet) && packet.header == 0 {
             self.restore_xstp(&packet, out);
         } else {
-            out.push_back((way, packet));
+            out.push_back((toward, packet));
         }
     }
 }

@@ -1,22 +1,22 @@
-//! What stands in a way and handles the packets that come by, one by one.
+//! Elements on a path that handle packets one by one.
 
 use crate::network::{Node, NodeId, Outbox, Packet};
 use std::collections::{BTreeSet, VecDeque};
 use units::Instant;
 
-/// Which way a packet goes through an element.
+/// The side to which a packet travels through an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Way {
+pub enum Toward {
     /// To the nodes on the left.
     Left,
     /// To all others.
     Right,
 }
 
-impl Way {
-    /// The other one.
+impl Toward {
+    /// The opposite side.
     #[must_use]
-    pub fn back(self) -> Self {
+    pub fn reverse(self) -> Self {
         match self {
             Self::Left => Self::Right,
             Self::Right => Self::Left,
@@ -24,28 +24,28 @@ impl Way {
     }
 }
 
-/// Packets that leave an element, each with its way.
-pub type Leaving = VecDeque<(Way, Packet)>;
+/// Packets that leave an element, each with its side.
+pub type Output = VecDeque<(Toward, Packet)>;
 
-/// Handles packets on their way: lets them pass, keeps them, drops them, or makes new ones.
+/// Handles packets on a path: forwards, delays, drops or generates them.
 pub trait Element: 'static {
-    /// A packet comes by; what leaves at once goes to `out`.
-    fn pass(&mut self, now: Instant, way: Way, packet: Packet, out: &mut Leaving);
-    /// When to call [`Element::handle_timeout`].
+    /// Handles a packet; packets that leave immediately are added to `out`.
+    fn pass(&mut self, now: Instant, toward: Toward, packet: Packet, out: &mut Output);
+    /// Returns when to call [`Element::handle_timeout`].
     fn poll_timeout(&self) -> Option<Instant> {
         None
     }
-    /// Does what is due at `now`; what leaves goes to `out`.
-    fn handle_timeout(&mut self, _: Instant, _: &mut Leaving) {}
+    /// Handles expired timers; packets that leave are added to `out`.
+    fn handle_timeout(&mut self, _: Instant, _: &mut Output) {}
 }
 
-/// Two elements in a row: the first stands on the left. More are pairs of pairs.
+/// Two elements in a row: the first is on the left. Longer rows are nested pairs.
 impl<A: Element, B: Element> Element for (A, B) {
-    fn pass(&mut self, now: Instant, way: Way, packet: Packet, out: &mut Leaving) {
+    fn pass(&mut self, now: Instant, toward: Toward, packet: Packet, out: &mut Output) {
         let mut work = Between::default();
-        match way {
-            Way::Right => self.0.pass(now, way, packet, &mut work.first),
-            Way::Left => self.1.pass(now, way, packet, &mut work.second),
+        match toward {
+            Toward::Right => self.0.pass(now, toward, packet, &mut work.first),
+            Toward::Left => self.1.pass(now, toward, packet, &mut work.second),
         }
         work.settle(self, now, out);
     }
@@ -54,7 +54,7 @@ impl<A: Element, B: Element> Element for (A, B) {
         [self.0.poll_timeout(), self.1.poll_timeout()].into_iter().flatten().min()
     }
 
-    fn handle_timeout(&mut self, now: Instant, out: &mut Leaving) {
+    fn handle_timeout(&mut self, now: Instant, out: &mut Output) {
         let mut work = Between::default();
         self.0.handle_timeout(now, &mut work.first);
         self.1.handle_timeout(now, &mut work.second);
@@ -62,11 +62,11 @@ impl<A: Element, B: Element> Element for (A, B) {
     }
 }
 
-/// What has left each of two elements and is not yet out of the pair.
+/// Packets between the two elements of a pair.
 #[derive(Default)]
 struct Between {
-    first: Leaving,
-    second: Leaving,
+    first: Output,
+    second: Output,
 }
 
 impl Between {
@@ -74,18 +74,18 @@ impl Between {
         &mut self,
         pair: &mut (A, B),
         now: Instant,
-        out: &mut Leaving,
+        out: &mut Output,
     ) {
         loop {
-            if let Some((way, packet)) = self.first.pop_front() {
-                match way {
-                    Way::Left => out.push_back((way, packet)),
-                    Way::Right => pair.1.pass(now, way, packet, &mut self.second),
+            if let Some((toward, packet)) = self.first.pop_front() {
+                match toward {
+                    Toward::Left => out.push_back((toward, packet)),
+                    Toward::Right => pair.1.pass(now, toward, packet, &mut self.second),
                 }
-            } else if let Some((way, packet)) = self.second.pop_front() {
-                match way {
-                    Way::Right => out.push_back((way, packet)),
-                    Way::Left => pair.0.pass(now, way, packet, &mut self.first),
+            } else if let Some((toward, packet)) = self.second.pop_front() {
+                match toward {
+                    Toward::Right => out.push_back((toward, packet)),
+                    Toward::Left => pair.0.pass(now, toward, packet, &mut self.first),
                 }
             } else {
                 return;
@@ -94,30 +94,31 @@ impl Between {
     }
 }
 
-/// A node through which ways lead and every packet goes through an element.
+/// A node on the path that passes every packet through an element.
 #[derive(Debug)]
 pub struct Inline<E> {
     /// The element.
     pub element: E,
     lefts: BTreeSet<NodeId>,
-    leaving: Leaving,
+    leaving: Output,
 }
 
 impl<E: Element> Inline<E> {
     /// `element` with the nodes `lefts` on its left side, and all others on its right.
     pub fn new(element: E, lefts: impl IntoIterator<Item = NodeId>) -> Self {
-        Self { element, lefts: lefts.into_iter().collect(), leaving: Leaving::new() }
+        Self { element, lefts: lefts.into_iter().collect(), leaving: Output::new() }
     }
 }
 
 impl<E: Element> Node for Inline<E> {
     fn handle_packet(&mut self, now: Instant, packet: &mut Packet) {
-        let way = if self.lefts.contains(&packet.to.node) { Way::Left } else { Way::Right };
-        self.element.pass(now, way, packet.take(), &mut self.leaving);
+        let toward =
+            if self.lefts.contains(&packet.to.node) { Toward::Left } else { Toward::Right };
+        self.element.pass(now, toward, packet.take(), &mut self.leaving);
     }
 
     fn poll_transmit(&mut self, _: Instant, out: &mut Outbox<'_>) {
-        self.leaving.drain(..).for_each(|(_, packet)| out.pass_on(packet));
+        self.leaving.drain(..).for_each(|(_, packet)| out.forward_on(packet));
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

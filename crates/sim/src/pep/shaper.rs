@@ -1,15 +1,14 @@
-//! Shaping by a token bucket (ITU-R S.1711 Annex 3, section 3.3.2, figure 35).
+//! Traffic shaping by a token bucket (ITU-R S.1711 Annex 3, section 3.3.2, figure 35).
 //!
-//! Tokens come at a rate and are kept up to the bucket's size; a packet takes as many as it has
-//! bytes. What finds too few waits, and what finds too many waiting is lost. The limit counts
-//! the bucket and the queue shared_weight: where both are equal nothing waits, and the stream is
-//! policed.
+//! Tokens accumulate at the configured rate up to the bucket's size; a packet consumes one per
+//! octet. Packets without tokens are queued, and dropped at the queue limit. The limit is the sum
+//! of bucket and queue: if both are equal there is no queue, and the stream is policed.
 //!
-//! Where the clock moves in steps, tokens come in steps too, and no more than a bucket in each:
-//! a kernel with 100 steps a second and a bucket of 125 kbytes sends 100 Mbit/s at most.
+//! With a clock of finite resolution, tokens accumulate at clock ticks, at most one bucket per
+//! tick: a kernel with 100 ticks per second and a bucket of 125 kbytes sends at most 100 Mbit/s.
 
 use super::acks::supersedes;
-use super::{Element, Leaving, Way};
+use super::{Element, Output, Toward};
 use crate::network::Packet;
 use satlink::Frame;
 use std::collections::VecDeque;
@@ -18,53 +17,53 @@ use units::{BitRate, Instant, Span};
 /// A token bucket and its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenBucket {
-    /// Bits per second of tokens.
+    /// Token rate in bit/s.
     pub rate: BitRate,
-    /// Bytes of tokens that are kept; at least that of the largest packet, or it never goes.
+    /// Bucket size in octets; at least the largest packet, which is never sent otherwise.
     pub bucket: u64,
-    /// The bucket's bytes and the queue's, together.
+    /// Sum of bucket and queue in octets.
     pub limit: u64,
 }
 
-/// Shapes what goes one way; the other way is open.
+/// Shapes packets of one direction; the other direction is not delayed.
 #[derive(Debug)]
 pub struct Shaper {
     config: TokenBucket,
-    way: Way,
+    toward: Toward,
     filters: bool,
-    /// The clock's step; none: it moves evenly.
+    /// Clock resolution; `None`: continuous.
     step: Option<Span>,
     queue: VecDeque<Packet>,
     waiting: u64,
-    /// When the bucket would be full, if it were as large as can be: it lacks what comes from
-    /// now until then.
+    /// When a bucket of unlimited size would be full: the tokens of the time until then are
+    /// missing.
     full_at: Instant,
     counts: Shaped,
 }
 
-/// What a [`Shaper`] did.
+/// Counters of a [`Shaper`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shaped {
-    /// Packets that went on.
+    /// Packets forwarded.
     pub passed: u64,
-    /// Packets that found no room.
+    /// Packets dropped at a full queue.
     pub dropped: u64,
-    /// Acknowledgements that a later one made needless.
+    /// Acknowledgements made redundant by a later one.
     pub filtered: u64,
-    /// The most bytes that waited.
-    pub most_waiting: u64,
+    /// Maximum octets queued.
+    pub max_queued: u64,
 }
 
 impl Shaper {
-    /// Shapes what goes `way`. The bucket is full at first.
+    /// Shapes packets to the side `toward`. The bucket is full initially.
     ///
     /// # Panics
-    /// When the limit is below the bucket.
-    pub fn new(config: TokenBucket, way: Way) -> Self {
+    /// If the limit is below the bucket size.
+    pub fn new(config: TokenBucket, toward: Toward) -> Self {
         assert!(config.limit >= config.bucket, "a limit that counts the bucket");
         Self {
             config,
-            way,
+            toward,
             filters: false,
             step: None,
             queue: VecDeque::new(),
@@ -74,57 +73,57 @@ impl Shaper {
         }
     }
 
-    /// The same, and of the acknowledgements of a connection that wait only the latest is kept
-    /// (RFC 3135, section 3.1.4; RFC 3449). For the return channel, whose rate it has to have: in
-    /// a queue behind it nothing is filtered.
+    /// Returns the shaper with acknowledgement filtering: of the queued acknowledgements of a
+    /// connection only the latest is kept (RFC 3135, section 3.1.4; RFC 3449). Its rate has to be
+    /// that of the return link, because in a queue behind it nothing is filtered.
     #[must_use]
     pub fn filtering_acks(self) -> Self {
         Self { filters: true, ..self }
     }
 
-    /// The same with a clock that moves every `step`, as a kernel's does.
+    /// Returns the shaper with a clock resolution of `step`, as of a kernel.
     ///
     /// # Panics
-    /// When the step is zero.
+    /// If `step` is zero.
     #[must_use]
     pub fn stepping(self, step: Span) -> Self {
-        assert!(!step.is_zero(), "a step takes time");
+        assert!(!step.is_zero(), "a clock resolution above zero");
         Self { step: Some(step), ..self }
     }
 
-    /// What it did so far.
+    /// Its counters.
     pub fn counts(&self) -> Shaped {
         self.counts
     }
 
-    /// When the first of the queue may go.
+    /// When the first queued packet may be sent.
     fn next(&self) -> Option<Instant> {
         let first = self.queue.front()?.len() as u64;
-        // It may go when the bucket lacks no more than what it would still hold.
+        // When the missing tokens are at most what the bucket still lacks without this packet.
         let spare = self.config.rate.time_for(self.config.bucket.saturating_sub(first));
         let at = self.full_at.as_nanos().saturating_sub(spare.as_nanos());
         let step = self.step.map_or(1, Span::as_nanos);
         Some(Instant::from_nanos(at.next_multiple_of(step)))
     }
 
-    /// What the clock shows.
+    /// The reading of the clock.
     fn clock(&self, now: Instant) -> Instant {
         let step = self.step.map_or(1, Span::as_nanos);
         Instant::from_nanos(now.as_nanos() / step * step)
     }
 
-    fn send(&mut self, now: Instant, out: &mut Leaving) {
+    fn send(&mut self, now: Instant, out: &mut Output) {
         while self.next().is_some_and(|at| at <= now) {
             let Some(packet) = self.queue.pop_front() else { return };
             let bytes = packet.len() as u64;
             self.waiting -= bytes;
             self.full_at = self.full_at.max(self.clock(now)) + self.config.rate.time_for(bytes);
             self.counts.passed += 1;
-            out.push_back((self.way, packet));
+            out.push_back((self.toward, packet));
         }
     }
 
-    /// Takes `packet` in the place of the first that it makes needless, and drops all of those.
+    /// Puts `packet` in the place of the first one that it makes redundant, and drops all of those.
     fn filter(&mut self, packet: Packet) -> Option<Packet> {
         let Some(first) = self.queue.iter().position(|old| supersedes(&packet, old)) else {
             return Some(packet);
@@ -143,9 +142,9 @@ impl Shaper {
 }
 
 impl Element for Shaper {
-    fn pass(&mut self, now: Instant, way: Way, packet: Packet, out: &mut Leaving) {
-        if way != self.way {
-            out.push_back((way, packet));
+    fn pass(&mut self, now: Instant, toward: Toward, packet: Packet, out: &mut Output) {
+        if toward != self.toward {
+            out.push_back((toward, packet));
             return;
         }
         let packet = if self.filters { self.filter(packet) } else { Some(packet) };
@@ -161,14 +160,14 @@ impl Element for Shaper {
             self.waiting -= packet.len() as u64;
             self.counts.dropped += 1;
         }
-        self.counts.most_waiting = self.counts.most_waiting.max(self.waiting);
+        self.counts.max_queued = self.counts.max_queued.max(self.waiting);
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
         self.next()
     }
 
-    fn handle_timeout(&mut self, now: Instant, out: &mut Leaving) {
+    fn handle_timeout(&mut self, now: Instant, out: &mut Output) {
         self.send(now, out);
     }
 }

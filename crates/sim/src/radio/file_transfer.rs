@@ -8,59 +8,59 @@
 //!   1 request: a name     2 a chunk     3 the last chunk     4 no such file
 //! ```
 //!
-//! Elaasar et al. 2003, section 7.2, say that their protocol has a header of 5 bytes and that
-//! 157 bytes of a file fit in a frame; the layout is ours. The end of the connection closes.
+//! Elaasar et al. 2003, section 7.2, state that their protocol has a header of 5 bytes and that 157
+//! bytes of a file fit in a frame; the layout is this project's. The end of the connection closes.
 
 use crate::{Pattern, StreamCheck};
 use core::fmt;
 
-/// Bytes before a name or a chunk.
+/// Octets before a name or a chunk.
 pub const HEADER: usize = 5;
 
-/// Bytes of a file in a frame of 255, as published: 255 − 17 − 60 − 16 − 5.
+/// Octets of a file in a frame of 255, as published: 255 − 17 − 60 − 16 − 5.
 pub const CHUNK: usize = 157;
 
-/// One message.
+/// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// The file of this name is asked for; at most [`CHUNK`] bytes.
+    /// Requests the file of this name; at most [`CHUNK`] octets.
     Request(Vec<u8>),
     /// Chunk `number` of the file, and whether it is the last.
     Chunk {
-        /// Chunks count from zero, modulo 2^16.
+        /// Chunk number, counted from zero modulo 2^16.
         number: u16,
-        /// Whether the file ends with it.
+        /// Whether it is the last chunk.
         last: bool,
-        /// At most [`CHUNK`] bytes.
+        /// At most [`CHUNK`] octets.
         bytes: Vec<u8>,
     },
     /// There is no file of that name.
     Missing,
 }
 
-/// A message that is not one.
+/// An invalid message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadMessage {
-    /// The first byte is no kind.
+    /// The first octet is no kind.
     Kind {
-        /// What stands there.
+        /// The octet found.
         found: u8,
     },
-    /// More bytes than a frame takes.
+    /// The length exceeds a frame.
     Length {
-        /// What stands there.
+        /// The length found.
         found: u16,
     },
-    /// A chunk out of turn.
+    /// A chunk is out of order.
     Order {
-        /// The chunk that is due.
+        /// The expected chunk.
         expected: u16,
-        /// The one that came.
+        /// The chunk received.
         found: u16,
     },
-    /// A byte of the file is not the one that was stored.
+    /// An octet of the file differs from the stored one.
     Content {
-        /// Where in the file.
+        /// Offset in the file.
         offset: u64,
     },
 }
@@ -73,7 +73,7 @@ impl fmt::Display for BadMessage {
             Self::Order { expected, found } => {
                 write!(f, "chunk: found {found}, expected {expected}")
             }
-            Self::Content { offset } => write!(f, "byte {offset} of the file is a wrong one"),
+            Self::Content { offset } => write!(f, "byte {offset} of the file is wrong"),
         }
     }
 }
@@ -81,7 +81,7 @@ impl fmt::Display for BadMessage {
 impl std::error::Error for BadMessage {}
 
 impl Message {
-    /// Appends the message's bytes.
+    /// Appends the encoded message.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let (kind, number, bytes): (u8, u16, &[u8]) = match self {
             Self::Request(name) => (1, 0, name),
@@ -96,18 +96,18 @@ impl Message {
     }
 }
 
-/// Takes messages off a stream of bytes, however it is cut. Holds at most one message.
+/// Parses messages from a stream of octets in pieces of any size. Holds at most one message.
 #[derive(Clone, Debug, Default)]
 pub struct Messages {
     held: Vec<u8>,
 }
 
 impl Messages {
-    /// Takes bytes off the front of `bytes` until a message is whole; `None` when all are taken
-    /// and more are needed.
+    /// Consumes octets of `bytes` until a message is complete; `None` when all are consumed and
+    /// more are needed.
     ///
     /// # Errors
-    /// When what came is no message; nothing sensible follows then.
+    /// If the input is no valid message; later results are undefined then.
     pub fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<Message>, BadMessage> {
         loop {
             let needed = self.needed()?;
@@ -134,7 +134,7 @@ impl Messages {
         Ok(Some(message))
     }
 
-    /// How long the message is, as far as its bytes say.
+    /// Length of the message, as far as its octets determine it.
     fn needed(&self) -> Result<usize, BadMessage> {
         if let Some(&found) = self.held.first()
             && !(1..=4).contains(&found)
@@ -150,7 +150,7 @@ impl Messages {
     }
 }
 
-/// Who asks for a file, and checks it as it comes.
+/// Requests a file, and verifies it.
 #[derive(Clone, Debug)]
 pub struct Client {
     messages: Messages,
@@ -160,16 +160,16 @@ pub struct Client {
 }
 
 impl Client {
-    /// Expects a file that holds `pattern`.
+    /// Expects a file that contains `pattern`.
     pub fn new(pattern: Pattern) -> Self {
         let check = StreamCheck::new(pattern);
         Self { messages: Messages::default(), check, due: 0, done: false }
     }
 
-    /// Takes bytes off the stream.
+    /// Consumes octets of the stream.
     ///
     /// # Errors
-    /// When they are not what a server sends of this file.
+    /// If they are not valid messages of this file.
     pub fn take(&mut self, mut bytes: &[u8]) -> Result<(), BadMessage> {
         while let Some(message) = self.messages.next(&mut bytes)? {
             match message {
@@ -189,33 +189,33 @@ impl Client {
         Ok(())
     }
 
-    /// Whether the last chunk is here.
+    /// Whether the last chunk has arrived.
     pub fn is_done(&self) -> bool {
         self.done
     }
 
-    /// Bytes of the file so far.
+    /// Octets of the file received so far.
     pub fn received(&self) -> u64 {
         self.check.received()
     }
 }
 
-/// Who has one file.
+/// Serves one file.
 #[derive(Clone, Debug)]
 pub struct Server {
     name: Vec<u8>,
     pattern: Pattern,
     size: u64,
     messages: Messages,
-    /// What of the file was cut into chunks, once it was asked for.
+    /// Octets of the file sent in chunks, once it was requested.
     sent: Option<u64>,
-    /// A request for something else is to be answered.
+    /// A request for another file is to be answered.
     missing: bool,
     done: bool,
 }
 
 impl Server {
-    /// A server whose file `name` holds `size` bytes of `pattern`.
+    /// A server whose file `name` has `size` octets of `pattern`.
     pub fn new(name: &[u8], pattern: Pattern, size: u64) -> Self {
         Self {
             name: name.to_vec(),
@@ -228,10 +228,10 @@ impl Server {
         }
     }
 
-    /// Takes bytes off the stream.
+    /// Consumes octets of the stream.
     ///
     /// # Errors
-    /// When they are not what a client sends.
+    /// If they are not valid messages of a client.
     pub fn take(&mut self, mut bytes: &[u8]) -> Result<(), BadMessage> {
         while let Some(message) = self.messages.next(&mut bytes)? {
             match message {
@@ -265,18 +265,18 @@ impl Server {
         Some(message)
     }
 
-    /// Whether a message waits.
+    /// Whether a message is due.
     pub fn has_message(&self) -> bool {
         self.missing || (self.sent.is_some() && !self.done)
     }
 
-    /// Whether everything was given.
+    /// Whether everything was sent.
     pub fn is_done(&self) -> bool {
         self.done && !self.missing
     }
 }
 
-/// Chunks of a file of `size` bytes.
+/// Number of chunks of a file of `size` octets.
 pub fn chunks(size: u64) -> u64 {
     size.div_ceil(CHUNK as u64).max(1)
 }
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn files_arrive_whole_however_the_stream_is_cut() {
+    fn files_arrive_with_any_segmentation() {
         for size in [0, 1, 100, 157, 158, 1_024, 10_240] {
             for piece in [1, 3, 162, 10_000] {
                 let client = retrieve(size, piece);
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_stored_is_missing() {
+    fn unknown_file_is_missing() {
         let mut server = Server::new(b"a", Pattern(5), 10);
         let mut client = Client::new(Pattern(5));
         server.take(&[1, 0, 0, 0, 1, b'b']).expect("a request");
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_an_error_and_holds_nothing() {
+    fn invalid_input_is_an_error() {
         let mut client = Client::new(Pattern(5));
         assert_eq!(client.clone().take(&[9]), Err(BadMessage::Kind { found: 9 }));
         assert_eq!(client.clone().take(&[2, 0, 0, 0, 158]), Err(BadMessage::Length { found: 158 }));

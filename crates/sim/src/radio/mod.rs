@@ -1,4 +1,4 @@
-//! Packet radio: file transfer over XSTP over IPv4 over AX.25 on a channel that stations share.
+//! Packet radio: file transfer over XSTP over IPv4 over AX.25 on a channel shared by stations.
 //!
 //! ```text
 //!   ground station: Client                       satellite: Server
@@ -10,10 +10,10 @@
 //!   └───────────────────┘      └──────────┘      └───────────────────┘
 //! ```
 //!
-//! This is the stack of Elaasar et al. 2003, section 7: 157 bytes of a file in a frame of 255.
-//! [`retrieve`] asks for one file and measures. As published segments have 16 octets of header,
+//! This is the stack of Elaasar et al. 2003, section 7: 157 octets of a file in a frame of 255.
+//! [`retrieve`] fetches one file and measures it. As published, segments have 16 octets of header,
 //! but a POLL on an SD takes three more here (`docs/spec/xstp.md`, 3.7.1): such a frame has 258,
-//! still below the 256 bytes of information that AX.25 allows.
+//! still below the 256 octets of information that AX.25 allows.
 
 pub mod file_transfer;
 pub mod packet;

@@ -6,12 +6,12 @@
 //!   end of options          1
 //! ```
 //!
-//! Elaasar et al. 2003, section 7.2, count 60 bytes "including source routing options"; it is
-//! the longest header that IPv4 has.
+//! Elaasar et al. 2003, section 7.2, count 60 bytes "including source routing options", the maximum
+//! length of an IPv4 header.
 
 use core::net::Ipv4Addr;
 
-/// IPv4 with forty bytes of options.
+/// IPv4 with 40 octets of options.
 pub const HEADER: usize = 60;
 
 /// Addresses in the route.
@@ -28,7 +28,7 @@ pub struct Route {
 }
 
 impl Route {
-    /// From one station to another, by way of `hops`.
+    /// From one station to another through `hops`.
     pub fn new(from: Ipv4Addr, to: Ipv4Addr, hops: [Ipv4Addr; HOPS]) -> Self {
         Self { from, to, hops, next: 0 }
     }
@@ -56,7 +56,7 @@ impl Route {
     }
 }
 
-/// What an IPv4 packet carries; `None` when it is none, is cut off, or its header is damaged.
+/// The payload of an IPv4 packet; `None` if it is invalid, truncated, or its header is damaged.
 pub fn payload(packet: &[u8]) -> Option<&[u8]> {
     let first = *packet.first()?;
     let header = usize::from(first & 15) * 4;
@@ -67,7 +67,7 @@ pub fn payload(packet: &[u8]) -> Option<&[u8]> {
     packet.get(header..total)
 }
 
-/// RFC 1071's checksum of a header of whole words: zero where it is right.
+/// RFC 1071's checksum of a header of whole words: zero if it is valid.
 fn checksum(header: &[u8]) -> u16 {
     let words = header.chunks_exact(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1]));
     let sum = words.sum::<u32>();
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_are_whole_and_damage_is_seen() {
+    fn packets_are_complete_and_damage_is_detected() {
         let hops = [Ipv4Addr::new(44, 0, 0, 9); HOPS];
         let mut route = Route::new([44, 0, 0, 1].into(), [44, 0, 0, 2].into(), hops);
         let first = route.packet(b"abc");

@@ -1,61 +1,60 @@
-//! One retrieval, from its first event to its last.
+//! Simulation of one file retrieval.
 
 use super::file_transfer::{Client, Server, chunks};
 use super::packet;
-use super::station::{Computer, Station, User};
-use crate::{Agenda, Pattern, TraceHash};
+use super::station::{Application, Computer, Station};
+use crate::{EventQueue, Pattern, TraceHash};
 use satlink::mac::csma::{Csma, CsmaConfig, CsmaCounters, CsmaError};
 use satlink::{Admission, Frame};
 use units::{Instant, RngStream, Span};
 use xstp::session::{SessionConfig, Statistics};
 
-/// The stations: who asks, and who has the file.
+/// The stations: the client, and the server of the file.
 const GROUND: usize = 0;
 const SATELLITE: usize = 1;
 
-/// Bytes of the stream in a frame of 255 when 10 octets stand for both headers and three for
-/// the POLL.
-const FILLED: usize = 255 - 17 + 3 - 10 - 3;
+/// Octets of the stream in a frame of 255 when 10 octets replace both headers and three the POLL.
+const COMPRESSED_SEGMENT: usize = 255 - 17 + 3 - 10 - 3;
 
-/// When a retrieval begins, relative to the connection it uses.
+/// When a retrieval starts, relative to its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     /// The request is piggybacked on the connection's first segment.
     WithRequest,
-    /// The connection is open already; the time counts from the request on.
+    /// The connection is open; the time counts from the request on.
     Connected,
 }
 
-/// Two stations, and how they are set.
+/// Two stations and their parameters.
 #[derive(Clone, Debug)]
 pub struct Radio {
     /// The channel.
     pub channel: CsmaConfig,
-    /// XSTP's settings; `profile` is filled in.
+    /// XSTP's parameters; `profile` is set by the run.
     pub session: SessionConfig,
-    /// What stands between the protocols and the radio.
+    /// The computer and serial line between protocols and radio.
     pub computer: Computer,
     /// Whether headers are compressed on the link.
     pub compress: bool,
-    /// When the retrieval begins.
+    /// When the retrieval starts.
     pub start: Start,
     /// The file's name.
     pub name: Vec<u8>,
-    /// After this long a retrieval is given up.
+    /// Time limit of a retrieval.
     pub patience: Span,
 }
 
 impl Radio {
-    /// With headers compressed on the link, and segments that fill the same frames then: 228
-    /// bytes of the stream. A packet whose header goes full makes a frame of up to 328 bytes.
+    /// Returns the stations with header compression and segments that fill the same frames: 228
+    /// octets of the stream. A packet with a full header makes a frame of up to 328 octets.
     #[must_use]
     pub fn filled(mut self) -> Self {
         self.compress = true;
-        self.session.max_segment = 16 + 3 + FILLED;
+        self.session.max_segment = 16 + 3 + COMPRESSED_SEGMENT;
         self
     }
 
-    /// The published frame and window sizes on `channel`: a segment of 16 bytes of header, 5 of
+    /// The published frame and window sizes on `channel`: a segment with 16 octets of header, 5 of
     /// file transfer and 157 of a file, with room for a POLL; 64 segments in either buffer.
     pub fn published(channel: CsmaConfig, session: &SessionConfig) -> Self {
         let payload = super::file_transfer::HEADER + super::file_transfer::CHUNK;
@@ -79,26 +78,26 @@ impl Radio {
     }
 }
 
-/// What a retrieval came to.
+/// Results of a retrieval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Retrieval {
-    /// From the request to the last byte of the file at the client; `None`: given up.
+    /// From the request to the last octet of the file at the client; `None`: time limit reached.
     pub latency: Option<Span>,
-    /// From the request to both ends being closed.
+    /// From the request until both ends are closed.
     pub closed: Option<Span>,
-    /// Chunks that the file has.
+    /// Chunks of the file.
     pub chunks: u64,
-    /// Frames that the ground station and the satellite gave to their radios.
+    /// Frames sent by the ground station and by the satellite.
     pub frames: [u64; 2],
-    /// Their IP packets' bytes.
+    /// Octets of their IP packets.
     pub octets: [u64; 2],
-    /// The channel's accounts.
+    /// Counters of the channel.
     pub channel: CsmaCounters,
-    /// What the client's session counted, and the server's.
+    /// Counters of the client's session and of the server's.
     pub sessions: [Statistics; 2],
-    /// Packets that neither end's protocols accepted.
+    /// Packets rejected by the protocols of either end.
     pub refused: u64,
-    /// A number that two runs share only if they were the same.
+    /// A hash of the run; equal for equal runs.
     pub trace_hash: u64,
 }
 
@@ -113,30 +112,30 @@ impl Frame for Packet {
 }
 
 enum Due {
-    /// A packet has crossed the computer and reaches the protocols.
+    /// A packet has passed the computer and reaches the protocols.
     Received(usize, Vec<u8>),
-    /// A packet has crossed the computer and reaches the radio.
+    /// A packet has passed the computer and reaches the radio.
     Sent(usize, Vec<u8>),
 }
 
 struct Net {
     channel: Csma<Packet>,
     stations: [Station; 2],
-    agenda: Agenda<Due>,
+    events: EventQueue<Due>,
     now: Instant,
-    standing: u32,
+    rounds: u32,
     frames: [u64; 2],
     octets: [u64; 2],
     trace: TraceHash,
 }
 
-/// Retrieves a file of `size` bytes from the satellite.
+/// Retrieves a file of `size` octets from the satellite.
 ///
 /// # Errors
-/// When the channel's settings make no sense.
+/// If the channel's settings are invalid.
 ///
 /// # Panics
-/// When a byte of the file comes wrong or twice, or a packet is lost count of.
+/// If octets of the file are wrong or duplicated, or a packet is unaccounted for.
 pub fn retrieve(radio: &Radio, size: u64, seed: u64, run: u64) -> Result<Retrieval, CsmaError> {
     let mut rng = RngStream::new(seed, run, "sim/radio");
     let pattern = Pattern(rng.next_u64());
@@ -147,12 +146,12 @@ pub fn retrieve(radio: &Radio, size: u64, seed: u64, run: u64) -> Result<Retriev
     let mut net = Net {
         channel: Csma::new(&radio.channel, 2, seed, run)?,
         stations: [
-            station(GROUND, User::Client(Client::new(pattern))),
-            station(SATELLITE, User::Server(Server::new(&radio.name, pattern, size))),
+            station(GROUND, Application::Client(Client::new(pattern))),
+            station(SATELLITE, Application::Server(Server::new(&radio.name, pattern, size))),
         ],
-        agenda: Agenda::new(),
+        events: EventQueue::new(),
         now: Instant::ZERO,
-        standing: 0,
+        rounds: 0,
         frames: [0; 2],
         octets: [0; 2],
         trace: TraceHash::new(),
@@ -166,7 +165,7 @@ pub fn retrieve(radio: &Radio, size: u64, seed: u64, run: u64) -> Result<Retriev
     let closed = net.run_while(end, |net| net.stations.iter().all(Station::is_closed));
     let [ground, satellite] = &net.stations;
     assert!(!ground.broken && !satellite.broken, "a file should arrive as it is stored");
-    assert!(net.channel.audit(), "the channel's accounts should balance");
+    assert!(net.channel.audit(), "packet conservation should hold on the channel");
     Ok(Retrieval {
         latency: ground.done_at.map(|at| at.since(began)),
         closed: closed.then(|| net.now.since(began)),
@@ -181,18 +180,18 @@ pub fn retrieve(radio: &Radio, size: u64, seed: u64, run: u64) -> Result<Retriev
 }
 
 impl Net {
-    /// Opens the connection without a request; the time at which both ends know of it and
-    /// nothing is on its way.
+    /// Opens the connection without a request; returns when both ends are connected and no packet
+    /// is in flight.
     fn connect(&mut self, end: Instant) -> Instant {
         let quiet = |net: &Self| {
             let open = net.stations.iter().all(Station::is_open);
-            open && net.agenda.next_at().is_none() && net.channel.counters().held.packets == 0
+            open && net.events.next_at().is_none() && net.channel.counters().held.packets == 0
         };
         self.run_while(end, quiet);
         self.now
     }
 
-    /// Runs until `stop` says so, `end` at most; says whether it stopped before.
+    /// Runs until `stop` returns true, until `end` at most; returns whether it stopped before.
     fn run_while(&mut self, end: Instant, stop: impl Fn(&Self) -> bool) -> bool {
         loop {
             self.transmit();
@@ -200,7 +199,7 @@ impl Net {
                 return true;
             }
             let timeouts = self.stations.iter().filter_map(Station::poll_timeout);
-            let others = [self.channel.poll_timeout(), self.agenda.next_at()];
+            let others = [self.channel.poll_timeout(), self.events.next_at()];
             match timeouts.chain(others.into_iter().flatten()).min() {
                 Some(at) if at <= end => self.step(at),
                 Some(_) | None => return false,
@@ -211,18 +210,18 @@ impl Net {
     fn step(&mut self, at: Instant) {
         if at > self.now {
             self.now = at;
-            self.standing = 0;
+            self.rounds = 0;
         } else {
-            self.standing += 1;
-            assert!(self.standing < 100_000, "at {:?} somebody is always due: {at:?}", self.now);
+            self.rounds += 1;
+            assert!(self.rounds < 100_000, "at {:?} no progress of time: {at:?}", self.now);
         }
         let now = self.now;
         while let Some(heard) = self.channel.poll_delivery(now) {
             self.trace.event(now, heard.to as u64, &heard.frame.0);
             let at = self.stations[heard.to].received(now, heard.frame.len());
-            self.agenda.put(at, Due::Received(heard.to, heard.frame.0));
+            self.events.push(at, Due::Received(heard.to, heard.frame.0));
         }
-        while let Some((_, due)) = self.agenda.take_due(now) {
+        while let Some((_, due)) = self.events.pop_due(now) {
             match due {
                 Due::Received(index, packet) => self.stations[index].handle(now, &packet),
                 Due::Sent(index, packet) => {
@@ -237,7 +236,7 @@ impl Net {
         for (index, station) in self.stations.iter_mut().enumerate() {
             let silent = self.channel.is_silent(index);
             if silent {
-                station.fell_silent(now);
+                station.on_channel_idle(now);
             }
             station.handle_timeout(now);
         }
@@ -246,7 +245,7 @@ impl Net {
     fn transmit(&mut self) {
         for (index, station) in self.stations.iter_mut().enumerate() {
             for (at, packet) in station.poll_transmit(self.now) {
-                self.agenda.put(at, Due::Sent(index, packet));
+                self.events.push(at, Due::Sent(index, packet));
             }
         }
     }
@@ -264,9 +263,9 @@ mod tests {
         Radio::published(channel, &SessionConfig::stp_1999())
     }
 
-    /// Twice: 50 ms in one computer, 300 ms to key up, the frame, 50 ms in the other computer.
-    /// BGN, SD and POLL with the request are 95 bytes in IPv4; BGNAK, SD and POLL with the
-    /// file's byte are 92; AX.25 adds 20 to each.
+    /// Twice: 50 ms in one computer, 300 ms to key up, the frame, 50 ms in the other computer. BGN,
+    /// SD and POLL with the request are 95 octets in IPv4; BGNAK, SD and POLL with the file's octet
+    /// are 92; AX.25 adds 20 to each.
     #[test]
     fn one_byte_takes_two_accesses_and_two_frames() {
         for (rate, air) in [(1_200, 8 * (115 + 112) * 1_000_000 / 1_200), (9_600, 189_167)] {
@@ -277,7 +276,7 @@ mod tests {
             assert!(latency.abs_diff(4 * 50_000 + 2 * 300_000 + air) < 3, "{latency} us");
             assert!(found.closed.is_some());
         }
-        // The name was sent in the request, so the line's time counts twice for each packet.
+        // The name was sent in the request, so the serial line's time counts twice for each packet.
         let mut radio = radio(9_600, 255);
         radio.computer.serial = Some(BitRate::from_bps(9_600));
         let found = retrieve(&radio, 1, 1, 0).expect("valid settings");
@@ -322,21 +321,21 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_between_chunks_counts_from_their_leaving_the_air() {
+    fn pause_between_chunks_starts_at_the_end_of_transmission() {
         let mut radio = radio(9_600, 255);
         let size = 4 * CHUNK as u64;
         let before = retrieve(&radio, 1, 1, 0).expect("valid settings").latency;
         radio.computer.between_chunks = Span::from_secs(20);
         let found = retrieve(&radio, size, 1, 0).expect("valid settings").latency;
         let (before, found) = (before.expect("a byte"), found.expect("the file"));
-        // The first chunk is 156 bytes longer and fills its segment, so seven bytes of it come
-        // in a second one; then three pauses, three accesses, three frames.
+        // The first chunk is 156 octets longer and fills its segment, so seven octets of it are in
+        // a second one; then three pauses, three accesses, three frames.
         let least = before + (Span::from_secs(20) + Span::from_millis(300 + 217)) * 3;
         assert!(found > least && found < least + Span::from_secs(2), "{found}, not {least}");
     }
 
     #[test]
-    fn what_cannot_be_done_is_given_up_in_time() {
+    fn retrieval_ends_at_the_time_limit() {
         let mut radio = radio(9_600, 255);
         radio.channel.bit_error_ratio = 1.0;
         radio.patience = Span::from_secs(600);

@@ -1,4 +1,4 @@
-//! One station: a connection, what uses it, and the computer between it and its radio.
+//! A station: a connection, its application, and the computer between it and its radio.
 //!
 //! ```text
 //!  file transfer ─▶ XSTP ─▶ IPv4 ─▶ ┌───────────────┐ ─▶ serial line ─▶ TNC ─▶ channel
@@ -17,34 +17,34 @@ use xstp::Connection;
 use xstp::session::{SessionConfig, State};
 use xstp::wire::{Endpoints, Profile};
 
-/// What stands between a station's protocols and its radio.
+/// The computer and serial line between a station's protocols and its radio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Computer {
-    /// What each packet costs, coming or going; one at a time.
+    /// Processing time of each packet sent or received; one packet at a time.
     pub processing: Span,
-    /// The line between the computer and the TNC, in bits per second with ten for each byte; a
-    /// packet has passed when its last byte has. `None`: it takes no time.
+    /// Rate of the serial line between computer and TNC in bit/s, with ten bits per octet; a packet
+    /// has passed when its last octet has. `None`: no delay.
     pub serial: Option<BitRate>,
-    /// From a chunk's leaving the air to the next one's being handed to the transport.
+    /// From the end of a chunk's transmission until the next one is passed to the transport.
     pub between_chunks: Span,
 }
 
 impl Computer {
-    /// A computer and a line that cost nothing.
+    /// A computer and a line without delay.
     pub const FREE: Self =
         Self { processing: Span::ZERO, serial: None, between_chunks: Span::ZERO };
 }
 
-/// The ends of the link's header compression that are in one station.
+/// The ends of the link's header compression in one station.
 #[derive(Debug, Default)]
 struct Headers {
     compressor: Compressor,
     decompressor: Decompressor,
 }
 
-/// What uses a connection.
+/// The application of a connection.
 #[derive(Debug)]
-pub(super) enum User {
+pub(super) enum Application {
     Client(Client),
     Server(Server),
 }
@@ -52,30 +52,30 @@ pub(super) enum User {
 #[derive(Debug)]
 pub(super) struct Station {
     pub(super) connection: Connection,
-    pub(super) user: User,
+    pub(super) user: Application,
     route: Route,
     headers: Option<Headers>,
     computer: Computer,
     free_at: Instant,
-    /// When the last chunk had left the air.
+    /// When the transmission of the last chunk ended.
     chunk_left: Option<Instant>,
-    /// What of a message was not written yet.
+    /// Octets of a message not yet written.
     unwritten: Vec<u8>,
     written: u64,
     chunks: u64,
     to_radio: Option<Serializer>,
     from_radio: Option<Serializer>,
-    /// When the last byte of the file was handed to the user.
+    /// When the last octet of the file was delivered.
     pub(super) done_at: Option<Instant>,
     pub(super) broken: bool,
-    /// Packets that were no packets, and segments that were not accepted.
+    /// Invalid packets and segments.
     pub(super) refused: u64,
     pub(super) max_segment: usize,
     guard: SessionGuard,
 }
 
 impl Headers {
-    /// The packet that a frame carries, if any.
+    /// The packet in a frame, if any.
     fn take(&mut self, frame: &[u8]) -> Option<Vec<u8>> {
         match self.decompressor.decompress(frame) {
             Ok(packet) => Some(packet),
@@ -90,7 +90,7 @@ impl Headers {
 
 /// The address of station `index`.
 fn address(index: u8) -> Ipv4Addr {
-    // AMPRNet, the amateurs' network.
+    // AMPRNet, the amateur radio network.
     Ipv4Addr::new(44, 135, 0, index + 1)
 }
 
@@ -101,14 +101,14 @@ impl Station {
         session: &SessionConfig,
         computer: Computer,
         compress: bool,
-        user: User,
+        user: Application,
     ) -> Self {
         let end = |index| SocketAddr::from((address(index), 21));
         let profile = Profile::Published(Endpoints { local: end(index), remote: end(peer) });
         let config = SessionConfig { profile, ..session.clone() };
         let connection = match user {
-            User::Client(_) => Connection::connect(&config, Instant::ZERO, 1),
-            User::Server(_) => Connection::listen(&config),
+            Application::Client(_) => Connection::connect(&config, Instant::ZERO, 1),
+            Application::Server(_) => Connection::listen(&config),
         };
         // Eight-bit characters with a start and a stop bit.
         let line = |rate: BitRate| Serializer::new(rate.mul_ratio(8, 10));
@@ -133,13 +133,13 @@ impl Station {
         }
     }
 
-    /// A packet's last bit came in at the radio: when the protocols get it.
+    /// When the protocols receive a packet whose last bit arrived at the radio at `at`.
     pub(super) fn received(&mut self, at: Instant, len: usize) -> Instant {
         let at = self.from_radio.as_mut().map_or(at, |line| line.send(at, len as u64));
         self.process(at)
     }
 
-    /// The protocols hand out a packet: when the radio has it.
+    /// When the radio has a packet that the protocols send at `at`.
     fn sending(&mut self, at: Instant, len: usize) -> Instant {
         let at = self.process(at);
         self.to_radio.as_mut().map_or(at, |line| line.send(at, len as u64))
@@ -150,7 +150,7 @@ impl Station {
         self.free_at
     }
 
-    /// Takes in a frame's information.
+    /// Handles the information field of a frame.
     pub(super) fn handle(&mut self, now: Instant, frame: &[u8]) {
         let made;
         let packet = match &mut self.headers {
@@ -175,7 +175,7 @@ impl Station {
         self.work(now);
     }
 
-    /// What may be sent now: frames' information, and when the radio has each.
+    /// The information fields that may be sent now, and when the radio has each.
     pub(super) fn poll_transmit(&mut self, now: Instant) -> Vec<(Instant, Vec<u8>)> {
         self.work(now);
         let mut segment = vec![0; self.max_segment];
@@ -198,7 +198,7 @@ impl Station {
         frames
     }
 
-    /// Asks for the file of this name.
+    /// Requests the file of this name.
     pub(super) fn ask(&mut self, name: &[u8]) {
         Message::Request(name.to_vec()).encode(&mut self.unwritten);
     }
@@ -211,15 +211,15 @@ impl Station {
         self.connection.session().state() == State::Closed
     }
 
-    /// When this station wants to be called again.
+    /// Returns when to call this station again.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let chunk = self.chunk_at().filter(|_| self.unwritten.is_empty());
         self.connection.poll_timeout().into_iter().chain(chunk).min()
     }
 
-    /// When the next chunk may be handed down, if there is one and nothing else is waited for.
+    /// When the next chunk may be written, if there is one and nothing else is outstanding.
     fn chunk_at(&self) -> Option<Instant> {
-        let User::Server(server) = &self.user else { return None };
+        let Application::Server(server) = &self.user else { return None };
         if !server.has_message() || self.connection.room() == 0 {
             return None;
         }
@@ -229,15 +229,15 @@ impl Station {
         Some(self.chunk_left? + self.computer.between_chunks)
     }
 
-    /// Nothing of this station waits at its radio or is on air.
-    pub(super) fn fell_silent(&mut self, now: Instant) {
+    /// Handles the end of all transmissions of this station.
+    pub(super) fn on_channel_idle(&mut self, now: Instant) {
         let sent = self.connection.session().statistics().data_bytes_sent;
         if self.chunk_left.is_none() && sent >= self.written && self.free_at <= now {
             self.chunk_left = Some(now);
         }
     }
 
-    /// Moves bytes between the user and the connection.
+    /// Moves octets between the application and the connection.
     fn work(&mut self, now: Instant) {
         while self.connection.poll_event().is_some() {}
         let mut bytes = [0; 1024];
@@ -247,15 +247,15 @@ impl Station {
                 break;
             }
             let taken = match &mut self.user {
-                User::Client(client) => client.take(&bytes[..len]),
-                User::Server(server) => server.take(&bytes[..len]),
+                Application::Client(client) => client.take(&bytes[..len]),
+                Application::Server(server) => server.take(&bytes[..len]),
             };
             self.broken |= taken.is_err();
         }
         self.write();
         while self.unwritten.is_empty()
             && self.chunk_at().is_some_and(|at| at <= now)
-            && let User::Server(server) = &mut self.user
+            && let Application::Server(server) = &mut self.user
         {
             self.chunks += 1;
             self.chunk_left = None;
@@ -263,8 +263,8 @@ impl Station {
             self.write();
         }
         let done = match &self.user {
-            User::Client(client) => client.is_done(),
-            User::Server(server) => server.is_done() && self.unwritten.is_empty(),
+            Application::Client(client) => client.is_done(),
+            Application::Server(server) => server.is_done() && self.unwritten.is_empty(),
         };
         if done && self.done_at.is_none() {
             self.done_at = Some(now);
@@ -276,7 +276,7 @@ impl Station {
         if self.unwritten.is_empty() {
             return;
         }
-        // Once it is closed, what was not written is not wanted.
+        // After the close unwritten octets are discarded.
         let taken = self.connection.write(&self.unwritten).unwrap_or(self.unwritten.len());
         self.written += taken as u64;
         self.unwritten.drain(..taken);

@@ -1,34 +1,34 @@
-//! One download, and what else there is.
+//! A download, optionally with an upload or other downloads beside it.
 
 use super::{Rig, START, Setting};
 use crate::traffic::ConnectionPlan;
 use satlink::Direction;
 use units::{Instant, Span};
 
-/// What a download came to, over a time from its first byte on.
+/// Results of a download over a time from its first octet on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bulk {
-    /// Bytes that the client had in order, in bits per second.
+    /// Octets delivered in order to the client, in bit/s.
     pub goodput_bps: f64,
-    /// That, as a share of rate × (1 − loss) × 1440/1500.
+    /// The same as a fraction of rate × (1 − loss) × 1440/1500.
     pub share: f64,
-    /// What the terminal sent, with all headers, bits per second.
+    /// The terminal's rate with all headers, in bit/s.
     pub return_bps: f64,
-    /// Mean of what waits in the forward queue, as a time at the link's rate.
+    /// Mean forward queue, as its transmission time at the link's rate.
     pub standing_queue: Span,
-    /// The most that waited there, likewise.
+    /// Maximum forward queue, likewise.
     pub fullest_queue: Span,
-    /// Frames that the forward queue dropped.
+    /// Frames dropped by the forward queue.
     pub queue_drops: u64,
-    /// Payload bytes that the upload brought, bits per second.
+    /// Payload rate of the upload in bit/s.
     pub upload_bps: f64,
 }
 
-/// Downloads for `length` from the first byte on, on `downloads` connections; with `upload`,
-/// another connection fills the return channel.
+/// Downloads for `length` from the first octet on, on `downloads` connections; with `upload`
+/// another connection fills the return link.
 ///
 /// # Panics
-/// When no byte arrives within a minute.
+/// If no octet arrives within a minute.
 pub fn bulk(setting: &Setting, length: Span, downloads: usize, upload: bool) -> Bulk {
     const ENDLESS: u64 = 1 << 40;
     let mut plans = vec![ConnectionPlan::download(START, ENDLESS); downloads];
@@ -46,13 +46,13 @@ pub fn bulk(setting: &Setting, length: Span, downloads: usize, upload: bool) -> 
         waited += rig.link().backlog(Direction::Forward).bytes;
         samples += 1;
     }
-    assert!(rig.link().audit(), "the link's accounts should balance");
+    assert!(rig.link().audit(), "packet conservation should hold on the link");
     report(setting, &rig, first, end, waited / samples)
 }
 
-/// How long after its first byte a download first brings, for a round trip, 0.95 of what can pass;
-/// in round trips, `None` when it does not within `length`. When that round trip begins counts, as
-/// with `bentpipe bench link`.
+/// Time after its first octet until a download first delivers 0.95 of the achievable goodput over a
+/// round trip, in round trips; `None` if it does not within `length`. As in `bentpipe bench link`
+/// the start of that round trip counts.
 pub fn full_rate_after(setting: &Setting, length: Span) -> Option<f64> {
     let mut rig = setting.rig(vec![ConnectionPlan::download(START, 1 << 40)]);
     let first = first_byte(&mut rig);
@@ -72,20 +72,20 @@ pub fn full_rate_after(setting: &Setting, length: Span) -> Option<f64> {
     None
 }
 
-/// What a download can bring, in bits per second.
+/// Achievable goodput of a download, in bit/s.
 fn bound_bps(setting: &Setting) -> f64 {
     let forward = &setting.link.forward;
     let rate = forward.rate.expect("the link should have a rate");
-    // What a full packet of 1,500 bytes survives.
+    // Survival of a full packet of 1,500 octets.
     let bits = 1_500.0 * 8.0;
     let survives = (1.0 - forward.loss) * (1.0 - forward.bit_error_ratio).powf(bits);
     rate.as_bps() as f64 * survives * 1_440.0 / 1_500.0
 }
 
-/// How long a file of `bytes` takes, from the request to its last byte.
+/// Time from the request of a file of `bytes` octets to its last octet.
 ///
 /// # Panics
-/// When it does not come within ten minutes.
+/// If it does not arrive within ten minutes.
 pub fn file(setting: &Setting, bytes: u64) -> Span {
     let mut rig = setting.rig(vec![ConnectionPlan::download(START, bytes)]);
     let end = START + Span::from_secs(600);

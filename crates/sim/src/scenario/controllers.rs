@@ -1,11 +1,11 @@
-//! What each way of controlling the rate makes of the links that satellites are.
+//! Compares rate controls on typical satellite links.
 //!
-//! A [`Case`] is a link, what happens to it, and what is asked; [`measure`] runs one way through
-//! it. All sessions are alone, without gateways, on hosts of their own; TCP is the simulated one.
+//! A [`Case`] is a link, its changes, and a metric; [`measure`] runs one rate control in it. All
+//! sessions are single, without gateways, on hosts of their own; TCP is the simulated one.
 
 mod cases;
 
-pub use cases::{Asked, Case, all};
+pub use cases::{Case, Metric, all};
 
 use super::shared::{Shared, SharedFlow};
 use satlink::Direction;
@@ -14,23 +14,23 @@ use units::{BitRate, Instant, Span};
 use xstp::congestion::Controller;
 use xstp::session::{ProbingConfig, SessionConfig};
 
-/// A way of controlling the rate.
+/// A transport and its rate control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Way {
-    /// XSTP at the link's rate, which it is told.
+pub enum RateControl {
+    /// XSTP with the link's rate configured.
     Fixed,
-    /// XSTP with the published window, below the link's rate.
+    /// XSTP with the published congestion window, below the link's rate.
     NewReno,
     /// The same with probing.
     Probing,
-    /// XSTP that finds the rate.
+    /// XSTP with the controller `steady`.
     Steady,
-    /// TCP with CUBIC, as a Linux kernel comes.
+    /// TCP with CUBIC and the defaults of a Linux kernel.
     Cubic,
 }
 
-impl Way {
-    /// All of them.
+impl RateControl {
+    /// All, in order.
     pub const ALL: [Self; 5] =
         [Self::Fixed, Self::NewReno, Self::Probing, Self::Steady, Self::Cubic];
 
@@ -62,31 +62,31 @@ impl Way {
     }
 }
 
-/// What a way made of a case.
+/// The results of a rate control in a case.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
-    /// What the case [asks](Asked) for.
+    /// The case's [metric](Metric).
     pub value: f64,
-    /// The mean time in the forward queue, in seconds.
+    /// Mean time in the forward queue, in seconds.
     pub queue_s: f64,
-    /// What the return channel carried of the bottleneck, with all headers, in bits per second.
+    /// Rate of the return link with all headers, in bit/s.
     pub return_bps: f64,
-    /// From the start until a round trip's arrivals are 0.95 of what can pass; `None`: never.
+    /// Time from the start until a round trip's goodput is 0.95 of the achievable; `None`: never.
     pub at_speed: Option<Span>,
 }
 
-/// Runs `way` through `case`.
+/// Runs `control` in `case`.
 ///
 /// # Panics
-/// When the case's link has no rate in a direction.
-pub fn measure(case: &Case, way: Way, seed: u64, run: u64) -> Measured {
+/// If the case's link has no rate in a direction.
+pub fn measure(case: &Case, control: RateControl, seed: u64, run: u64) -> Measured {
     let rate = |rate: Option<BitRate>| rate.expect("the link should have a rate");
     let rates = [rate(case.link.forward.rate), rate(case.link.return_.rate)];
-    let flow = || way.flow(rates[0], rates[1]);
-    let flows = match case.asked {
-        Asked::Share => vec![flow()],
-        Asked::OfFair => vec![flow(), Way::Cubic.flow(rates[0], rates[1])],
-        Asked::Jain => vec![flow(), flow().at(Span::from_secs(20))],
+    let flow = || control.flow(rates[0], rates[1]);
+    let flows = match case.metric {
+        Metric::Share => vec![flow()],
+        Metric::OfFair => vec![flow(), RateControl::Cubic.flow(rates[0], rates[1])],
+        Metric::Jain => vec![flow(), flow().at(Span::from_secs(20))],
     };
     let mut shared = Shared::new(&case.link, seed, run, &flows);
     for (at, link) in &case.changes {
@@ -105,10 +105,10 @@ pub fn measure(case: &Case, way: Way, seed: u64, run: u64) -> Measured {
         }
     }
     let shares = shared.shares(case.from, case.to);
-    let value = match case.asked {
-        Asked::Share => shares.goodput_bps[0] / case.allowed_bps,
-        Asked::OfFair => shares.of_fair[0],
-        Asked::Jain => shares.jain,
+    let value = match case.metric {
+        Metric::Share => shares.goodput_bps[0] / case.allowed_bps,
+        Metric::OfFair => shares.of_fair[0],
+        Metric::Jain => shares.jain,
     };
     let carried = shared.net.offered(shared.bottleneck, Direction::Return).total().bytes;
     Measured {
@@ -119,7 +119,7 @@ pub fn measure(case: &Case, way: Way, seed: u64, run: u64) -> Measured {
     }
 }
 
-/// When the first flow's arrivals of a round trip first were nearly all that can pass.
+/// When the first flow's goodput of a round trip was first nearly the achievable one.
 fn at_speed(shared: &Shared, case: &Case) -> Option<Span> {
     let window = case.link.round_trip();
     let enough = 0.95 * case.allowed_bps * window.as_secs_f64() / 8.0;

@@ -1,16 +1,17 @@
-//! Files over a chain of links: end to end, or split at gateways; alone, or beside others.
+//! File transfers over a chain of links: end to end or split at gateways, optionally with cross
+//! traffic.
 //!
 //! ```text
 //!  source ─ access ─┐                     gateways, if any: before hops[gateway], and behind it
 //!  source ─ access ─┴ first ── hops[0] ── node ── hops[1] ── node ── … ── end ─ sink
-//!  other's source ──────┘                  └── other's sink, before hops[gateway]
+//!  cross traffic ───────┘                  └── its sink, before hops[gateway]
 //! ```
 //!
-//! What the satellite papers measured with hosts, routers and emulators.
+//! These are the measurements of the satellite papers with hosts, routers and emulators.
 
 use crate::host::{BulkReceiver, BulkSender, Host, Tcp, TcpId, Xstp, XstpStream};
 use crate::network::{Address, LinkId, NodeId};
-use crate::pep::{BufferNeed, Split};
+use crate::pep::{BufferUsage, Split};
 use crate::tcp::{FlowPlan, TcpSink, TcpSource};
 use crate::traffic::{ConstantRate, ConstantSink, ConstantSource, mah};
 use crate::{Meter, Network};
@@ -19,9 +20,9 @@ use simtcp::TcpConfig;
 use units::{BitRate, Instant, Span};
 use xstp::session::SessionConfig;
 
-/// Who carries the files.
+/// The transports on the segments of the path.
 #[derive(Clone, Debug)]
-pub enum Carriage {
+pub enum Transports {
     /// One TCP from end to end.
     Tcp(TcpConfig),
     /// One STP or XSTP from end to end.
@@ -34,88 +35,89 @@ pub enum Carriage {
     ThreeSegments(TcpConfig, SessionConfig, TcpConfig),
 }
 
-/// Others on the hops before the gateway: flows without end.
+/// Unlimited TCP flows on the hops before the gateway.
 #[derive(Clone, Debug)]
-pub struct Beside {
+pub struct CrossTraffic {
     /// Their TCP.
     pub tcp: TcpConfig,
-    /// How many.
+    /// Number of flows.
     pub flows: u32,
-    /// What joins each end of theirs.
+    /// The access link at each of their ends.
     pub access: LinkConfig,
 }
 
-/// What is to be carried, and over what.
+/// Files to transfer, and the network.
 #[derive(Clone, Debug)]
 pub struct Files {
-    /// By whom.
-    pub carriage: Carriage,
-    /// How many at once.
+    /// Transports.
+    pub carriage: Transports,
+    /// Number of simultaneous files.
     pub flows: u32,
-    /// Bytes of each; `u64::MAX`: without end.
+    /// Octets of each; `u64::MAX`: unlimited.
     pub bytes: u64,
-    /// What joins each source to the first node; forward is away from the source.
+    /// The link between each source and the first node; forward is away from the source.
     pub access: LinkConfig,
-    /// From there to the sink.
+    /// The links from there to the sink.
     pub hops: Vec<LinkConfig>,
-    /// Before which of the hops the gateway stands, and others leave.
+    /// Index of the hop before which the gateway stands and the cross traffic leaves.
     pub gateway: usize,
-    /// Others before the gateway.
-    pub beside: Option<Beside>,
-    /// Bits per second, on average, of short files of the web beside them, all the way.
+    /// Cross traffic before the gateway.
+    pub beside: Option<CrossTraffic>,
+    /// Mean rate of background web traffic over all hops, in bit/s.
     pub background_bps: f64,
-    /// UDP at a constant rate beside them, all the way.
+    /// Constant-rate UDP over all hops.
     pub constant: Option<BitRate>,
-    /// Each begins so much after the one before it.
+    /// Delay between the starts of consecutive files.
     pub stagger: Span,
-    /// Up to which chance delays the first one, and each of the others.
+    /// Maximum of a random delay of the first file, and of each of the others.
     pub chance: Span,
-    /// When it is over at the latest.
+    /// Time limit of the run.
     pub until: Span,
-    /// With `run` the source of all chance.
+    /// With `run` the source of all randomness.
     pub seed: u64,
     /// The replication.
     pub run: u64,
 }
 
-/// What came of it.
+/// Results of a run.
 #[derive(Clone, Debug)]
-pub struct Carried {
-    /// From the first file's beginning to the last byte of the last; `None`: not in time.
+pub struct FilesReport {
+    /// From the start of the first file to the last octet of the last; `None`: not within the
+    /// limit.
     pub took: Option<Span>,
-    /// Bytes in order at the sink, of all files.
+    /// Octets in order at the sink, of all files.
     pub bytes: u64,
-    /// The same by time; together they are all files.
+    /// The same over time; the sum is over all files.
     pub arrived: Vec<Meter>,
-    /// When the first file began.
+    /// When the first file started.
     pub began: Instant,
-    /// When it was over.
+    /// End of the run.
     pub ended: Instant,
-    /// Put on air on each hop, forward and in return.
+    /// Packets transmitted on each hop, forward and return.
     pub sent: Vec<[Tally; 2]>,
-    /// The fullest that each hop's forward queue was.
+    /// Maximum occupancy of each hop's forward queue.
     pub fullest: Vec<Tally>,
-    /// Packets that did not fit into each hop's forward queue.
+    /// Packets dropped by each hop's full forward queue.
     pub overflowed: Vec<u64>,
-    /// Timeouts of the sources.
+    /// Retransmission timeouts of the sources.
     pub timeouts: u64,
-    /// Losses that the sources found without a timeout, a window counting once.
+    /// Recoveries of the sources without a timeout; one per window.
     pub recoveries: u64,
-    /// POLLs of the satellite segment, and those of them that were alone.
+    /// POLLs of the satellite segment, and standalone ones of them.
     pub polls: [u64; 2],
-    /// The memory that the first gateway needed.
-    pub need: BufferNeed,
-    /// Bytes of UDP's packets that came, headers and all.
+    /// Buffer usage of the first gateway.
+    pub gateway_buffers: BufferUsage,
+    /// Octets of UDP packets received, headers included.
     pub constant: u64,
 }
 
-impl Carried {
-    /// Bytes in order by `at`.
+impl FilesReport {
+    /// Octets in order until `at`.
     pub fn bytes_by(&self, at: Instant) -> u64 {
         self.arrived.iter().map(|meter| meter.between(Instant::ZERO, at).bytes).sum()
     }
 
-    /// Bit/s of what came after so much time.
+    /// Goodput after `settled`, in bit/s.
     pub fn rate_after(&self, settled: Span) -> f64 {
         let from = Instant::ZERO + settled;
         let bytes = self.bytes - self.bytes_by(from);
@@ -123,7 +125,7 @@ impl Carried {
     }
 }
 
-/// Where sinks listen.
+/// The port of the sinks.
 const PORT: u16 = 80;
 /// The pattern of all files.
 const TAG: u64 = 7;
@@ -136,11 +138,11 @@ type TcpToTcp = Split<Tcp, Tcp>;
 type TcpToStp = Split<Tcp, Xstp>;
 
 impl Files {
-    /// Carries them.
+    /// Runs the transfer.
     ///
     /// # Panics
-    /// When a byte is not the one that was sent, or a link makes no sense.
-    pub fn carry(&self) -> Carried {
+    /// If received octets differ from those sent, or a link is invalid.
+    pub fn carry(&self) -> FilesReport {
         let mut rig = Rig::new(self);
         let end = Instant::ZERO + self.until;
         let all = self.bytes.saturating_mul(u64::from(self.flows));
@@ -152,7 +154,7 @@ impl Files {
     }
 }
 
-impl Carriage {
+impl Transports {
     fn received(&self, net: &Network, sink: NodeId) -> u64 {
         match self {
             Self::Tcp(_) => net.node::<TcpSink>(sink).flows().iter().map(|flow| flow.bytes).sum(),
@@ -224,7 +226,7 @@ impl Carriage {
         }
     }
 
-    /// A node so many hops behind the gateway's place.
+    /// A node that is `behind` hops after the gateway's position.
     fn node(&self, net: &mut Network, sources: &[NodeId], behind: Option<usize>) -> NodeId {
         let sources = sources.iter().copied();
         match (self, behind) {
@@ -250,7 +252,7 @@ impl Carriage {
     }
 }
 
-/// The network with all that is in it.
+/// The network with all nodes.
 struct Rig {
     net: Network,
     sink: NodeId,
@@ -295,7 +297,7 @@ impl Rig {
         Self { net, sink, sources, gateway, hops, constant, began }
     }
 
-    fn carried(self, files: &Files, done: bool) -> Carried {
+    fn carried(self, files: &Files, done: bool) -> FilesReport {
         let (net, carriage) = (&self.net, &files.carriage);
         let last = carriage.last(net, self.sink);
         let counters = |&hop: &LinkId, direction| net.line(hop).counters(direction).clone();
@@ -303,7 +305,7 @@ impl Rig {
             self.hops.iter().map(|hop| counters(hop, Direction::Forward)).collect();
         let sent = |hop| [Direction::Forward, Direction::Return].map(|way| counters(hop, way).sent);
         let [timeouts, recoveries] = self.found(carriage);
-        Carried {
+        FilesReport {
             took: last.filter(|_| done).map(|last| last.since(self.began)),
             bytes: carriage.received(net, self.sink),
             arrived: carriage.arrived(net, self.sink),
@@ -318,13 +320,13 @@ impl Rig {
             timeouts,
             recoveries,
             polls: self.polls(carriage),
-            need: self.need(carriage),
+            gateway_buffers: self.usage(carriage),
             constant: self.constant.map_or(0, |sink| net.node::<ConstantSink>(sink).bytes()),
         }
     }
 
     /// Timeouts and recoveries of the sources.
-    fn found(&self, carriage: &Carriage) -> [u64; 2] {
+    fn found(&self, carriage: &Transports) -> [u64; 2] {
         let mut found = [0; 2];
         let mut add = |endpoint: &simtcp::Endpoint| {
             found[0] += endpoint.counters().timeouts;
@@ -332,30 +334,32 @@ impl Rig {
         };
         for &source in &self.sources {
             match carriage {
-                Carriage::Tcp(_) => {
+                Transports::Tcp(_) => {
                     self.net.node::<TcpSource>(source).connections().for_each(&mut add);
                 }
-                Carriage::SplitTcp(..) | Carriage::SplitStp(..) | Carriage::ThreeSegments(..) => {
+                Transports::SplitTcp(..)
+                | Transports::SplitStp(..)
+                | Transports::ThreeSegments(..) => {
                     let host = self.net.node::<TcpFrom>(source);
                     host.transport.connections().for_each(|(_, endpoint)| add(endpoint));
                 }
-                Carriage::Stp(_) => {}
+                Transports::Stp(_) => {}
             }
         }
         found
     }
 
-    fn need(&self, carriage: &Carriage) -> BufferNeed {
+    fn usage(&self, carriage: &Transports) -> BufferUsage {
         match (carriage, self.gateway) {
-            (Carriage::SplitTcp(..), Some(gateway)) => self.net.node::<TcpToTcp>(gateway).need(),
-            (Carriage::SplitStp(..) | Carriage::ThreeSegments(..), Some(gateway)) => {
-                self.net.node::<TcpToStp>(gateway).need()
+            (Transports::SplitTcp(..), Some(gateway)) => self.net.node::<TcpToTcp>(gateway).usage(),
+            (Transports::SplitStp(..) | Transports::ThreeSegments(..), Some(gateway)) => {
+                self.net.node::<TcpToStp>(gateway).usage()
             }
-            (Carriage::Tcp(_) | Carriage::Stp(_), _) | (_, None) => BufferNeed::default(),
+            (Transports::Tcp(_) | Transports::Stp(_), _) | (_, None) => BufferUsage::default(),
         }
     }
 
-    fn polls(&self, carriage: &Carriage) -> [u64; 2] {
+    fn polls(&self, carriage: &Transports) -> [u64; 2] {
         let of = |stp: &Xstp| {
             stp.connections().fold([0; 2], |[all, alone], (_, connection)| {
                 let seen = connection.session().statistics();
@@ -363,22 +367,22 @@ impl Rig {
             })
         };
         match (carriage, self.gateway) {
-            (Carriage::SplitStp(..) | Carriage::ThreeSegments(..), Some(gateway)) => {
+            (Transports::SplitStp(..) | Transports::ThreeSegments(..), Some(gateway)) => {
                 of(&self.net.node::<TcpToStp>(gateway).right)
             }
-            (Carriage::Stp(_), _) => of(&self.net.node::<StpFrom>(self.sources[0]).transport),
+            (Transports::Stp(_), _) => of(&self.net.node::<StpFrom>(self.sources[0]).transport),
             (
-                Carriage::Tcp(_)
-                | Carriage::SplitTcp(..)
-                | Carriage::SplitStp(..)
-                | Carriage::ThreeSegments(..),
+                Transports::Tcp(_)
+                | Transports::SplitTcp(..)
+                | Transports::SplitStp(..)
+                | Transports::ThreeSegments(..),
                 _,
             ) => [0; 2],
         }
     }
 }
 
-fn put_beside(net: &mut Network, beside: &Beside, ends: [NodeId; 2], until: Span) {
+fn put_beside(net: &mut Network, beside: &CrossTraffic, ends: [NodeId; 2], until: Span) {
     let sink = net.host(TcpSink::new(beside.tcp.clone(), PORT));
     let mut rng = net.rng("files/beside");
     let plan = |_| FlowPlan {
@@ -394,7 +398,8 @@ fn put_beside(net: &mut Network, beside: &Beside, ends: [NodeId; 2], until: Span
     net.link(ends[1], sink, &beside.access);
 }
 
-/// Short files at exponential distances, as large as secondary replies of the traces.
+/// Short files with exponential interarrival times and the sizes of secondary replies in the
+/// traces.
 fn put_background(net: &mut Network, files: &Files, ends: [NodeId; 2]) {
     let tcp = TcpConfig::sack_new_reno();
     let sink = net.host(TcpSink::new(tcp.clone(), PORT));
@@ -415,7 +420,7 @@ fn put_background(net: &mut Network, files: &Files, ends: [NodeId; 2]) {
     net.link(ends[1], sink, &LinkConfig::default());
 }
 
-/// UDP with iperf's 1,470 bytes; returns who gets it.
+/// UDP with iperf's 1,470 octets; returns the receiver.
 fn put_constant(net: &mut Network, rate: BitRate, ends: [NodeId; 2]) -> NodeId {
     let plan =
         ConstantRate { rate, packet: 1_498, from: Instant::ZERO, until: Instant::FAR_FUTURE };
@@ -431,9 +436,9 @@ fn part(span: Span, share: f64) -> Span {
     Span::from_secs_f64(span.as_secs_f64() * share)
 }
 
-/// Bytes of a secondary reply on average.
+/// Mean octets of a secondary reply.
 const MEAN_REPLY: f64 = 6_868.0;
-/// Background files at most.
+/// Maximum number of background files.
 const MOST_FLOWS: usize = 40_000;
 
 #[cfg(test)]

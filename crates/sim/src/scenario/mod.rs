@@ -1,23 +1,23 @@
-//! The experiments whose figures the project promises, under virtual time.
+//! Experiments under virtual time whose results are guaranteed figures.
 //!
-//! Each function builds two gateways and a link, runs them, and returns what was measured; the
+//! Each function builds two gateways and a link, runs them, and returns the measured values. The
 //! bounds are in `cargo run -p sim --example figures --release`, which prints all of them.
 
-pub mod alone;
+pub mod benchmark;
 mod bulk;
 pub mod controllers;
 pub mod files;
 mod outage;
 mod requests;
 pub mod shared;
+pub mod single_session;
 mod storm;
-pub mod yardstick;
 
 pub use bulk::{Bulk, bulk, file, full_rate_after};
 pub use outage::{Outage, outage};
 pub use requests::{Page, page, request};
 pub(crate) use storm::storm_seen;
-pub use storm::{Damage, storm};
+pub use storm::{Violation, storm};
 
 use crate::gateways::{HubSide, Terminal, acquaint};
 use crate::traffic::ConnectionPlan;
@@ -29,30 +29,30 @@ use units::{BitRate, Instant, RngStream, Span};
 /// Two gateways on a link.
 pub type Rig = Path<Terminal, HubSide>;
 
-/// What every experiment needs to know.
+/// Parameters of an experiment.
 #[derive(Clone, Debug)]
 pub struct Setting {
     /// The link.
     pub link: LinkConfig,
-    /// The link's rates as the gateways are told them, forward and return.
+    /// The rates configured at the gateways, forward and return.
     pub rates: [BitRate; 2],
-    /// Whether the gateways are told neither, and find them.
+    /// Whether the gateways have no rates configured and search for them.
     pub auto: bool,
     /// Path metrics that the hub has cached for the terminal.
     pub path_metrics: Option<PathMetrics>,
-    /// What decides how fast the gateways send.
+    /// The gateways' rate control.
     pub control: Control,
-    /// Whether keys secure the link, as they do unless an operator says otherwise.
+    /// Whether the link is encrypted, as by default.
     pub secure: bool,
-    /// With `run` the source of all chance.
+    /// With `run` the source of all randomness.
     pub seed: u64,
 }
 
 impl Setting {
-    /// The link of `profile`, changed by `words`; the gateways are told its rates.
+    /// The link of `profile`, changed by `words`, whose rates are configured at the gateways.
     ///
     /// # Panics
-    /// When there is no such profile, a word is not understood, or a direction has no rate.
+    /// If the profile does not exist, a word is unknown, or a direction has no rate.
     pub fn new(profile: &str, words: &str) -> Self {
         let mut link = satlink::profiles::by_name(profile).expect("the profile should exist");
         satlink::words::apply_link(&mut link, words).expect("the words should be understood");
@@ -61,48 +61,48 @@ impl Setting {
         Self::on(link, rates)
     }
 
-    /// This link; the gateways are told these rates, forward and return.
+    /// The link `link`, with `rates` configured at the gateways, forward and return.
     pub fn on(link: LinkConfig, rates: [BitRate; 2]) -> Self {
         let control = Control::default();
         Self { link, rates, auto: false, path_metrics: None, control, secure: true, seed: 1 }
     }
 
-    /// The same with other chance.
+    /// Returns the setting with another seed.
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// The forward rate that the gateways are told, in percent of the real one.
+    /// Returns the setting with a configured forward rate of `percent` of the real one.
     #[must_use]
-    pub fn told(mut self, percent: u64) -> Self {
+    pub fn with_configured_percent(mut self, percent: u64) -> Self {
         self.rates[0] = self.rates[0].mul_ratio(percent, 100);
         self
     }
 
-    /// The same with gateways that are told no rates.
+    /// Returns the setting without configured rates.
     #[must_use]
     pub fn auto(mut self) -> Self {
         self.auto = true;
         self
     }
 
-    /// The same with a hub that remembers `rate` and the round trip.
+    /// Returns the setting with a hub that has cached `rate` and the round trip.
     #[must_use]
-    pub fn remembering(mut self, rate: BitRate) -> Self {
+    pub fn with_path_metrics(mut self, rate: BitRate) -> Self {
         self.path_metrics = Some(PathMetrics { rate, min_rtt: self.round_trip() });
         self
     }
 
-    /// The same without keys.
+    /// Returns the setting without encryption.
     #[must_use]
     pub fn open(mut self) -> Self {
         self.secure = false;
         self
     }
 
-    /// Out and back without load.
+    /// Round-trip time without load.
     pub fn round_trip(&self) -> Span {
         self.link.round_trip()
     }
@@ -114,7 +114,7 @@ impl Setting {
         let mut terminal = RelayConfig::new("terminal").with_rates(return_, forward);
         let mut hub = RelayConfig::new("hub").with_rates(forward, return_);
         (terminal.control, hub.control) = (self.control, self.control);
-        // As gateways do.
+        // As gateways do by default.
         (terminal.probe_mtu, hub.probe_mtu) = (true, true);
         if self.secure {
             acquaint(&mut terminal, &mut hub, self.seed);
@@ -130,7 +130,7 @@ impl Setting {
     }
 }
 
-/// When experiments begin: the association is there by then.
+/// Start of the experiments: the association is established by then.
 pub const START: Instant = Instant::from_nanos(5_000_000_000);
 
 #[cfg(test)]

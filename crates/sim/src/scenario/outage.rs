@@ -1,25 +1,25 @@
-//! A link that drops out.
+//! A link outage.
 
 use super::{START, Setting};
 use crate::traffic::ConnectionPlan;
 use satlink::Direction;
 use units::Span;
 
-/// What an outage cost.
+/// Effects of an outage.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outage {
-    /// From the link's return until packets enter it at full rate again, in round trips.
-    pub back_after: f64,
+    /// From the end of the outage until packets enter the link at full rate, in round trips.
+    pub recovered_after: f64,
     /// Connections lost.
     pub lost: u64,
-    /// Whether every byte came after all.
+    /// Whether every octet was delivered.
     pub complete: bool,
 }
 
 /// A download of 60 MB with an outage of `length` in its middle.
 ///
 /// # Panics
-/// When the sender never comes back to its rate.
+/// If the sender does not return to its rate.
 pub fn outage(setting: &Setting, length: Span) -> Outage {
     const BYTES: u64 = 60_000_000;
     let begins = START + Span::from_secs(20);
@@ -35,7 +35,7 @@ pub fn outage(setting: &Setting, length: Span) -> Outage {
     rig.run_until(returns + Span::from_secs(30));
     let rate = setting.rates[0];
     let meter = rig.offered(Direction::Forward);
-    // Full rate: over 200 ms at least 95 % of it.
+    // Full rate: at least 95 % of it over 200 ms.
     let window = Span::from_millis(200);
     let full = rate.bytes_in(window) * 95 / 100;
     let back = (0..)
@@ -46,7 +46,7 @@ pub fn outage(setting: &Setting, length: Span) -> Outage {
     let complete =
         rig.run_while(returns + Span::from_secs(200), |rig| !rig.terminal.client.is_done());
     Outage {
-        back_after: back.since(returns).as_secs_f64() / setting.round_trip().as_secs_f64(),
+        recovered_after: back.since(returns).as_secs_f64() / setting.round_trip().as_secs_f64(),
         lost: rig.terminal.client.lost() + rig.hub.server.lost(),
         complete,
     }

@@ -4,10 +4,10 @@ use super::{START, Setting};
 use crate::traffic::{ConnectionPlan, Exchange};
 use units::{BitRate, Span};
 
-/// How long a request and its response of this many bytes each take, connect included, as the
-/// client sees it; with `under_load` while a download fills the link.
+/// Time of a request and its response, connection set-up included, as the client sees it; with
+/// `under_load` while a download fills the link.
 ///
-/// # Panics
+/// If the response does not arrive within a minute.
 /// When the response does not come within a minute.
 pub fn request(setting: &Setting, bytes: Exchange, under_load: bool) -> Span {
     let at = if under_load { START + Span::from_secs(20) } else { START };
@@ -24,20 +24,20 @@ pub fn request(setting: &Setting, bytes: Exchange, under_load: bool) -> Span {
     rig.now().since(at)
 }
 
-/// How long a page took.
+/// Duration of a page.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Page {
-    /// From the first connect to the last byte.
+    /// From the first connection to the last octet.
     pub took: Span,
-    /// What its bytes take at the forward rate.
+    /// Transmission time of its octets at the forward rate.
     pub transmission: Span,
 }
 
-/// ITU-R S.1711's page `China2008`: 30 objects, 212,207 bytes, on this many connections (1: all
-/// others are asked for at once when the first is there).
+/// ITU-R S.1711's page `China2008`: 30 objects, 212,207 octets, on so many connections (1: all
+/// objects but the first are pipelined when the first has arrived).
 ///
 /// # Panics
-/// When it does not come within two minutes.
+/// If it does not arrive within two minutes.
 pub fn page(setting: &Setting, connections: usize) -> Page {
     const BYTES: u64 = 212_207;
     let mut rig = setting.rig(ConnectionPlan::page(START, 30, BYTES, connections));

@@ -1,4 +1,5 @@
-//! Flows that share a satellite bottleneck: sessions of XSTP and TCPs, each with its own hosts.
+//! Flows that share a satellite bottleneck: XSTP sessions and TCP connections, each on its own
+//! hosts.
 //!
 //! ```text
 //!   sender ── own delay ──┐                                   ┌── receiver
@@ -6,117 +7,118 @@
 //!   sender ── own delay ──┘          the bottleneck           └── receiver
 //! ```
 //!
-//! All have endless data in the forward direction. The bound is the project's: of a full packet
-//! of 1500 bytes 1440 are the user's, and a fair share is an equal part of it.
+//! All have unlimited data in the forward direction. The bound is the one of the guaranteed
+//! figures: of a full packet of 1,500 octets 1,440 are payload; a fair share is an equal part of
+//! it.
 
-mod watch;
+mod observe;
 
-use crate::bare::Bare;
 use crate::host::Datagrams;
 use crate::network::{Address, LinkId, Network, Node, NodeId, Outbox, Packet};
+use crate::session_endpoint::SessionEndpoint;
 use crate::tcp::{FlowPlan, TcpSink, TcpSource};
 use satlink::{Direction, DirectionConfig, LinkConfig, QueueConfig};
 use simtcp::TcpConfig;
 use units::{Instant, Span};
 use xstp::session::{Session, SessionConfig};
 
-/// IPv4, UDP, and an association's header and tag.
+/// Octets of IPv4, UDP and association headers and tag.
 const HEADERS: usize = 52;
-/// The user's part of a full packet.
+/// Payload fraction of a full packet.
 const USEFUL: f64 = 1_440.0 / 1_500.0;
-/// The port on which sinks accept, and that sessions use.
+/// The port of sinks and sessions.
 const PORT: u16 = 7_000;
 
-/// What a flow is carried by.
+/// The transport of a flow.
 #[derive(Clone, Debug)]
-pub enum Carrier {
-    /// A session of its own, without gateways; what its sender and its receiver are told.
+pub enum FlowTransport {
+    /// A session without gateways; configurations of its sender and its receiver.
     Xstp(Box<SessionConfig>, Box<SessionConfig>),
-    /// A connection of its own.
+    /// A TCP connection.
     Tcp(Box<TcpConfig>),
 }
 
 /// One flow.
 #[derive(Clone, Debug)]
 pub struct SharedFlow {
-    /// By what.
-    pub carrier: Carrier,
-    /// When it begins.
+    /// Transport.
+    pub transport: FlowTransport,
+    /// Start.
     pub start: Span,
-    /// How much longer its round trip is than the bottleneck's.
-    pub further: Span,
+    /// Difference between its round trip and the bottleneck's.
+    pub extra_delay: Span,
 }
 
 impl SharedFlow {
-    /// A session that sends by `config`, from the beginning.
+    /// A session that sends with `config`, from the beginning.
     pub fn xstp(config: &SessionConfig) -> Self {
-        // What the receiver sends is little, and paced at any rate that a return channel has.
+        // The receiver sends little; any return rate suffices.
         Self::session(config, &SessionConfig::gateway(units::BitRate::from_mbps(1)))
     }
 
-    /// The same with what the receiver is told.
+    /// The same with the receiver's configuration.
     pub fn session(config: &SessionConfig, back: &SessionConfig) -> Self {
-        Self::of(Carrier::Xstp(Box::new(config.clone()), Box::new(back.clone())))
+        Self::of(FlowTransport::Xstp(Box::new(config.clone()), Box::new(back.clone())))
     }
 
     /// A TCP connection, from the beginning.
     pub fn tcp(config: &TcpConfig) -> Self {
-        Self::of(Carrier::Tcp(Box::new(config.clone())))
+        Self::of(FlowTransport::Tcp(Box::new(config.clone())))
     }
 
-    fn of(carrier: Carrier) -> Self {
-        Self { carrier, start: Span::ZERO, further: Span::ZERO }
+    fn of(transport: FlowTransport) -> Self {
+        Self { transport, start: Span::ZERO, extra_delay: Span::ZERO }
     }
 
-    /// The same, begun at `start`.
+    /// Returns the flow with another start.
     #[must_use]
     pub fn at(self, start: Span) -> Self {
         Self { start, ..self }
     }
 
-    /// The same with a round trip that is longer by `further`.
+    /// Returns the flow with a round trip that is longer by `extra_delay`.
     #[must_use]
-    pub fn further(self, further: Span) -> Self {
-        Self { further, ..self }
+    pub fn extra_delay(self, extra_delay: Span) -> Self {
+        Self { extra_delay, ..self }
     }
 }
 
 /// A bottleneck and the flows on it.
 pub struct Shared {
-    /// The network, to be looked into or changed between runs.
+    /// The network, for inspection and changes between runs.
     pub net: Network,
     /// The bottleneck.
     pub bottleneck: LinkId,
     near: NodeId,
     link: LinkConfig,
-    ends: Vec<Ends>,
+    ends: Vec<FlowNodes>,
 }
 
-/// Where a flow's two ends are.
+/// The nodes of a flow's sender and receiver.
 #[derive(Clone, Copy, Debug)]
-enum Ends {
+enum FlowNodes {
     Xstp { sender: NodeId, receiver: NodeId },
     Tcp { sender: NodeId, receiver: NodeId },
 }
 
-/// What each flow had of the bottleneck in some time.
+/// Goodput of each flow at the bottleneck over a time.
 #[derive(Clone, Debug)]
 pub struct Shares {
-    /// Bytes in order at the receiver, as bits per second.
+    /// Octets delivered in order, in bit/s.
     pub goodput_bps: Vec<f64>,
     /// The same as a multiple of the fair share.
     pub of_fair: Vec<f64>,
-    /// Jain's index of fairness: 1 when all have the same, `1 / n` when one has all.
+    /// Jain's index of fairness: 1 if all are equal, `1 / n` if one flow has everything.
     pub jain: f64,
-    /// All goodput together, as a share of the bound.
+    /// Sum of goodputs as a fraction of the bound.
     pub used: f64,
 }
 
 impl Shared {
-    /// `flows` on `link`, which is the bottleneck.
+    /// Puts `flows` on the bottleneck `link`.
     ///
     /// # Panics
-    /// When the link or a configuration is not valid.
+    /// If the link or a configuration is invalid.
     pub fn new(link: &LinkConfig, seed: u64, run: u64, flows: &[SharedFlow]) -> Self {
         let mut net = Network::new(seed, run);
         let (near, far) = (net.router(), net.router());
@@ -130,14 +132,14 @@ impl Shared {
         self.net.run_until(end);
     }
 
-    /// Bytes that arrived in order on the flow `index`, from `from` to `to`.
+    /// Octets delivered in order on the flow `index` from `from` to `to`.
     pub fn bytes(&self, index: usize, from: Instant, to: Instant) -> u64 {
         let arrived = match self.ends[index] {
-            Ends::Xstp { receiver, .. } => {
-                let node = self.net.node::<Later<Datagrams<Bare>>>(receiver);
-                node.inner.endpoint.ends.arrived()
+            FlowNodes::Xstp { receiver, .. } => {
+                let node = self.net.node::<DelayedStart<Datagrams<SessionEndpoint>>>(receiver);
+                node.inner.endpoint.data.arrived()
             }
-            Ends::Tcp { sender, receiver } => {
+            FlowNodes::Tcp { sender, receiver } => {
                 let client = self.net.node::<TcpSource>(sender).address(0);
                 match self.net.node::<TcpSink>(receiver).flow(client) {
                     Some(flow) => &flow.arrived,
@@ -148,37 +150,37 @@ impl Shared {
         arrived.between(from, to).bytes
     }
 
-    /// The sending session of the flow `index`; `None` where it is TCP's.
+    /// The sending session of the flow `index`; `None` for TCP.
     pub fn session(&self, index: usize) -> Option<&Session> {
         match self.ends[index] {
-            Ends::Xstp { sender, .. } => {
-                Some(&self.net.node::<Datagrams<Bare>>(sender).endpoint.session)
+            FlowNodes::Xstp { sender, .. } => {
+                Some(&self.net.node::<Datagrams<SessionEndpoint>>(sender).endpoint.session)
             }
-            Ends::Tcp { .. } => None,
+            FlowNodes::Tcp { .. } => None,
         }
     }
 
-    /// The sending connection of the flow `index`; `None` where it is a session, or not begun.
+    /// The sending connection of the flow `index`; `None` for a session, or before its start.
     pub fn connection(&self, index: usize) -> Option<&simtcp::Endpoint> {
         match self.ends[index] {
-            Ends::Xstp { .. } => None,
-            Ends::Tcp { sender, .. } => self.net.node::<TcpSource>(sender).connection(0),
+            FlowNodes::Xstp { .. } => None,
+            FlowNodes::Tcp { sender, .. } => self.net.node::<TcpSource>(sender).connection(0),
         }
     }
 
-    /// What waits at the bottleneck, as a time.
+    /// The queue of the bottleneck, as its transmission time.
     ///
     /// # Panics
-    /// When the bottleneck has no rate.
+    /// If the bottleneck has no rate.
     pub fn queue(&self) -> Span {
         let bytes = self.net.line(self.bottleneck).backlog(Direction::Forward).bytes;
         self.link.forward.rate.expect("a bottleneck has a rate").time_for(bytes)
     }
 
-    /// Who had what from `from` to `to`.
+    /// Goodput of the flows from `from` to `to`.
     ///
     /// # Panics
-    /// When the bottleneck has no rate.
+    /// If the bottleneck has no rate.
     pub fn shares(&self, from: Instant, to: Instant) -> Shares {
         let seconds = to.since(from).as_secs_f64();
         let goodput_bps: Vec<f64> = (0..self.ends.len())
@@ -204,46 +206,46 @@ pub fn jain(values: &[f64]) -> f64 {
     if squares > 0.0 { sum * sum / (values.len() as f64 * squares) } else { 1.0 }
 }
 
-fn join(net: &mut Network, near: NodeId, far: NodeId, flow: &SharedFlow) -> Ends {
+fn join(net: &mut Network, near: NodeId, far: NodeId, flow: &SharedFlow) -> FlowNodes {
     let begin = Instant::ZERO + flow.start;
-    let (sender, receiver, ends) = match &flow.carrier {
-        Carrier::Xstp(config, back) => {
-            let hub = Bare::new(Session::listen(config), 7, u64::MAX, false);
+    let (sender, receiver, ends) = match &flow.transport {
+        FlowTransport::Xstp(config, back) => {
+            let hub = SessionEndpoint::new(Session::listen(config), 7, u64::MAX, false);
             let sender = net.host(Datagrams::new(hub, PORT, None).with_header(HEADERS));
-            let terminal = Bare::new(Session::connect(back, begin, 1), 7, 0, false);
+            let terminal = SessionEndpoint::new(Session::connect(back, begin, 1), 7, 0, false);
             let to = Some(Address::new(sender, PORT));
             let inner = Datagrams::new(terminal, PORT, to).with_header(HEADERS);
-            let receiver = net.host(Later { begin, begun: false, inner });
-            (sender, receiver, Ends::Xstp { sender, receiver })
+            let receiver = net.host(DelayedStart { begin, begun: false, inner });
+            (sender, receiver, FlowNodes::Xstp { sender, receiver })
         }
-        Carrier::Tcp(tcp) => {
+        FlowTransport::Tcp(tcp) => {
             let tcp = TcpConfig::clone(tcp);
             let receiver = net.host(TcpSink::new(tcp.clone(), PORT));
             let to = Address::new(receiver, PORT);
             let plan = FlowPlan { start: begin, stop: None, bytes: u64::MAX, to, tcp };
             let sender = net.host_with(|node| TcpSource::new(node, vec![plan]));
-            (sender, receiver, Ends::Tcp { sender, receiver })
+            (sender, receiver, FlowNodes::Tcp { sender, receiver })
         }
     };
-    net.link(sender, near, &access(flow.further / 2));
+    net.link(sender, near, &access(flow.extra_delay / 2));
     net.link(far, receiver, &access(Span::ZERO));
     ends
 }
 
-/// A way that takes `delay` in each direction and holds nothing up.
+/// A link with `delay` in each direction and no rate limit.
 fn access(delay: Span) -> LinkConfig {
     let queue = QueueConfig { limit: satlink::Limit::Packets(u64::MAX), ..QueueConfig::default() };
     LinkConfig::symmetric(DirectionConfig { queue, delay, ..DirectionConfig::default() })
 }
 
-/// A node that says nothing before `begin`.
-struct Later<N> {
+/// A node that sends nothing before `begin`.
+struct DelayedStart<N> {
     begin: Instant,
     begun: bool,
     inner: N,
 }
 
-impl<N: Node> Node for Later<N> {
+impl<N: Node> Node for DelayedStart<N> {
     fn handle_packet(&mut self, now: Instant, packet: &mut Packet) {
         self.inner.handle_packet(now, packet);
     }

@@ -1,4 +1,4 @@
-//! Any mix of faults, then calm: everything must come to its end.
+//! Random faults followed by a fault-free phase in which all connections must end.
 
 use super::{Rig, Setting};
 use crate::traffic::ConnectionPlan;
@@ -7,98 +7,100 @@ use core::fmt;
 use satlink::{Direction, Jitter};
 use units::{Instant, RngStream, Span};
 
-/// When the storm ends.
+/// End of the faults.
 const CALM: Instant = Instant::from_nanos(20_000_000_000);
-/// How long everything may take after that.
+/// Time within which all connections must end.
 const PATIENCE: Span = Span::from_secs(120);
 
-/// A promise that a storm broke.
+/// A violated guarantee.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Damage {
-    /// The link's accounts do not balance.
+pub enum Violation {
+    /// Packet conservation does not hold on the link.
     Accounts,
-    /// After two minutes of calm some connections have not come to their end.
+    /// Connections are still open two minutes after the faults.
     Stuck {
         /// Streams that the terminal still has.
         streams: usize,
     },
     /// Connections were reset, refused or lost.
     Lost {
-        /// How many.
+        /// Number of connections.
         connections: u64,
     },
-    /// Streams are remembered although all connections are over.
+    /// Streams are not discarded although all connections have ended.
     Remembered {
-        /// How many.
+        /// Number of streams.
         streams: usize,
     },
 }
 
-impl fmt::Display for Damage {
+impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Accounts => f.write_str("the link's accounts do not balance"),
+            Self::Accounts => f.write_str("packet conservation does not hold on the link"),
             Self::Stuck { streams } => {
-                write!(f, "after two minutes of calm {streams} streams stand")
+                write!(f, "{streams} streams are open two minutes after the faults")
             }
             Self::Lost { connections } => write!(f, "{connections} connections were lost"),
-            Self::Remembered { streams } => write!(f, "{streams} streams are not forgotten"),
+            Self::Remembered { streams } => write!(f, "{streams} streams are not discarded"),
         }
     }
 }
 
-impl std::error::Error for Damage {}
+impl std::error::Error for Violation {}
 
-/// Runs clients of all kinds through a storm drawn from `seed` (loss, duplicates, overtaking,
-/// jitter, outages, corruption, truncation, replay) and then calm. Returns the run's trace.
+/// Runs clients of all kinds through faults drawn from `seed` (loss, duplication, reordering,
+/// jitter, outages, corruption, truncation, replay) and then without faults. Returns the run's
+/// trace.
 ///
 /// # Errors
-/// The first promise that was broken.
+/// Returns the first violation.
 ///
 /// # Panics
-/// When a client or server gets a byte that was not sent, or a relay breaks a rule of its own.
-pub fn storm(seed: u64) -> Result<u64, Damage> {
+/// If a client or server receives octets that were not sent, or a relay violates one of its
+/// invariants.
+pub fn storm(seed: u64) -> Result<u64, Violation> {
     storm_seen(seed).map(|seen| seen.trace)
 }
 
-/// What a storm over gateways was like.
+/// Results of a storm over gateways on a link.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) trace: u64,
-    /// Datagrams that both ends sent.
+    /// Datagrams sent by both ends.
     pub(crate) packets: u64,
-    /// Bytes of responses and requests that arrived.
+    /// Octets of responses and requests delivered.
     pub(crate) bytes: u64,
     pub(crate) storm: Span,
-    pub(crate) healed: Span,
+    pub(crate) recovery: Span,
 }
 
-/// As [`storm`], with more about it.
-pub(crate) fn storm_seen(seed: u64) -> Result<Seen, Damage> {
+/// As [`storm`], with more results.
+pub(crate) fn storm_seen(seed: u64) -> Result<Seen, Violation> {
     let mut rig = rig(seed);
     rig.run_until(CALM);
     if !rig.link().audit() {
-        return Err(Damage::Accounts);
+        return Err(Violation::Accounts);
     }
     rig.change_at(CALM, Change::Link(Box::new(calm().link)));
     rig.change_at(CALM, Change::Faults(Faults::default()));
     let over = |rig: &Rig| rig.terminal.client.is_done();
     if !rig.run_while(CALM + PATIENCE, |rig| !over(rig)) {
-        return Err(Damage::Stuck { streams: rig.terminal.relay.statistics().streams });
+        return Err(Violation::Stuck { streams: rig.terminal.relay.statistics().streams });
     }
-    let healed = rig.now().since(CALM);
+    let recovery = rig.now().since(CALM);
     rig.run_until(rig.now() + Span::from_secs(10));
     let connections = rig.terminal.client.lost() + rig.hub.server.lost();
     if connections > 0 {
-        return Err(Damage::Lost { connections });
+        return Err(Violation::Lost { connections });
     }
     match rig.terminal.relay.statistics().streams {
-        0 => Ok(seen(&rig, healed)),
-        streams => Err(Damage::Remembered { streams }),
+        0 => Ok(seen(&rig, recovery)),
+        streams => Err(Violation::Remembered { streams }),
     }
 }
 
-fn seen(rig: &Rig, healed: Span) -> Seen {
+fn seen(rig: &Rig, recovery: Span) -> Seen {
     let sum = |meter: &Meter| {
         meter
             .bins()
@@ -108,7 +110,7 @@ fn seen(rig: &Rig, healed: Span) -> Seen {
     let [forward, back] = Direction::BOTH.map(|direction| sum(rig.offered(direction)).0);
     let bytes = sum(rig.terminal.client.received()).1 + sum(rig.hub.server.received()).1;
     let storm = CALM.since(Instant::ZERO);
-    Seen { trace: rig.trace_hash(), packets: forward + back, bytes, storm, healed }
+    Seen { trace: rig.trace_hash(), packets: forward + back, bytes, storm, recovery }
 }
 
 fn calm() -> Setting {
@@ -140,7 +142,7 @@ fn rig(seed: u64) -> Rig {
     rig
 }
 
-/// Many short exchanges and a few long ones, both ways.
+/// Many short exchanges and a few long ones, in both directions.
 fn plans() -> Vec<ConnectionPlan> {
     let at = |ms| Instant::ZERO + Span::from_millis(ms);
     let mut plans = vec![

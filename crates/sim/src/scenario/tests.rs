@@ -1,5 +1,4 @@
-//! The promised figures, over shorter times than they are measured with, and what must hold
-//! under any faults.
+//! The guaranteed figures over shorter times, and properties under random faults.
 
 use super::*;
 use crate::traffic::Exchange;
@@ -11,7 +10,7 @@ fn geo(words: &str) -> Setting {
 }
 
 #[test]
-fn a_clean_download_fills_the_link_on_a_return_channel_of_4_kbit_per_second() {
+fn download_fills_the_link_with_a_return_rate_of_4_kbit_per_second() {
     for connections in [1, 20] {
         let seen = bulk(&geo(""), SHORT, connections, false);
         assert!(seen.share >= 0.98, "{seen:?}");
@@ -21,18 +20,18 @@ fn a_clean_download_fills_the_link_on_a_return_channel_of_4_kbit_per_second() {
 }
 
 #[test]
-fn loss_costs_little_more_than_what_it_takes() {
-    // The in-order front lies behind by about a round trip, which is 3 % of this short time.
+fn loss_costs_little_more_than_the_lost_packets() {
+    // In-order delivery lags by about a round trip, which is 3 % of this short time.
     let seen = bulk(&geo("loss 1%"), SHORT, 1, false);
     assert!(seen.share >= 0.94 && seen.return_bps < 10_000.0, "{seen:?}");
     let seen = bulk(&geo("ber 1e-5"), SHORT, 1, false);
     assert!(seen.share >= 0.85 && seen.return_bps < 40_000.0, "{seen:?}");
 }
 
-/// From the first packet on, with keys and packets whose size is being found, where hosts see
-/// arrivals up to half a millisecond late: trains are of small packets then, and read wrongly.
+/// From the first packet on, with encryption and path MTU discovery, on hosts whose arrival times
+/// have errors of up to 0.5 ms: packet trains are of small packets then, and inaccurate.
 #[test]
-fn an_unknown_rate_is_found_within_four_round_trips_by_hosts_that_are_not_exact() {
+fn rate_is_found_within_four_round_trips_by_hosts_with_timing_errors() {
     for seed in 1..=8 {
         let setting = geo("forward delay 300ms 500us").auto().with_seed(seed);
         let found = full_rate_after(&setting, Span::from_secs(10));
@@ -40,9 +39,9 @@ fn an_unknown_rate_is_found_within_four_round_trips_by_hosts_that_are_not_exact(
     }
 }
 
-/// Keys are two minutes old at 120 s and at 240 s, and nobody who looks at the bytes can tell.
+/// Rekeying is due at 120 s and at 240 s and must not affect throughput.
 #[test]
-fn keys_are_renewed_under_traffic_without_a_stall() {
+fn rekeying_does_not_stall_traffic() {
     let setting = Setting::new("geo", "forward rate 1mbit");
     let mut rig = setting.rig(vec![ConnectionPlan::download(START, 1 << 40)]);
     rig.run_until(START + Span::from_secs(260));
@@ -59,7 +58,7 @@ fn keys_are_renewed_under_traffic_without_a_stall() {
     }
 }
 
-/// The same figures with and without keys: a datagram has one length in both.
+/// Figures with and without encryption are equal: a datagram has the same length in both.
 #[test]
 fn encryption_costs_no_goodput() {
     let seen = [geo(""), geo("").open()].map(|setting| bulk(&setting, SHORT, 1, false));
@@ -68,14 +67,14 @@ fn encryption_costs_no_goodput() {
 }
 
 #[test]
-fn an_upload_beside_it_leaves_the_download_alone() {
+fn upload_does_not_slow_the_download() {
     let seen = bulk(&geo(""), SHORT, 1, true);
     assert!(seen.share >= 0.90, "{seen:?}");
     assert!(seen.upload_bps > 0.85e6, "{seen:?}");
 }
 
 #[test]
-fn requests_take_little_more_than_a_round_trip_even_under_load() {
+fn requests_take_about_a_round_trip_under_load() {
     let both = Exchange { request: 4096, response: 4096 };
     let trips = |took: Span| took.as_secs_f64() / 0.6;
     let alone = trips(request(&geo(""), both, false));
@@ -85,7 +84,7 @@ fn requests_take_little_more_than_a_round_trip_even_under_load() {
 }
 
 #[test]
-fn pages_take_as_many_round_trips_as_they_have_turns() {
+fn page_duration_follows_from_its_request_rounds() {
     let six = page(&geo(""), 6);
     let trips = (six.took - six.transmission).as_secs_f64() / 0.6;
     assert!((5.5..6.3).contains(&trips), "{trips}");
@@ -94,21 +93,21 @@ fn pages_take_as_many_round_trips_as_they_have_turns() {
 }
 
 #[test]
-fn after_an_outage_the_link_is_full_again_within_less_than_two_round_trips() {
+fn link_is_full_within_two_round_trips_after_an_outage() {
     let seen = outage(&geo(""), Span::from_secs(10));
-    assert!(seen.back_after < 1.6 && seen.lost == 0 && seen.complete, "{seen:?}");
+    assert!(seen.recovered_after < 1.6 && seen.lost == 0 && seen.complete, "{seen:?}");
 }
 
 #[test]
-fn an_outage_of_a_minute_and_of_almost_two_costs_no_connection() {
+fn outages_below_two_minutes_lose_no_connection() {
     for seconds in [60, 115] {
         let seen = outage(&geo(""), Span::from_secs(seconds));
-        assert!(seen.back_after < 10.0 && seen.lost == 0 && seen.complete, "{seen:?}");
+        assert!(seen.recovered_after < 10.0 && seen.lost == 0 && seen.complete, "{seen:?}");
     }
 }
 
 #[test]
-fn after_an_outage_beyond_the_limit_connections_are_lost_and_not_ended() {
+fn outage_beyond_the_timeout_resets_connections() {
     let mut setting = geo("");
     setting.link.outages.push(satlink::Outage {
         at: (START + Span::from_secs(5)).since(Instant::ZERO),
@@ -121,13 +120,13 @@ fn after_an_outage_beyond_the_limit_connections_are_lost_and_not_ended() {
     let mut rig = setting.rig(plans.into());
     rig.run_while(START + Span::from_secs(300), |rig| !rig.terminal.client.is_done());
     assert_eq!(rig.terminal.client.lost(), 1);
-    // The one that began afterwards.
+    // The connection that was opened afterwards.
     let done = rig.terminal.client.exchanged().iter().map(|one| one.done.is_some());
     assert_eq!(done.collect::<Vec<_>>(), [false, true]);
 }
 
 #[test]
-fn after_any_storm_every_connection_comes_to_its_end() {
+fn every_connection_ends_after_random_faults() {
     for seed in 0..20 {
         if let Err(damage) = storm(seed) {
             panic!("seed {seed}: {damage} (cargo run -p sim --example storm -- {seed} 1)");
@@ -136,17 +135,17 @@ fn after_any_storm_every_connection_comes_to_its_end() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_run() {
+fn same_seed_gives_the_same_run() {
     assert_eq!(storm(1), storm(1));
     assert_ne!(storm(1), storm(2));
 }
 
 #[test]
-fn a_return_channel_of_1_kbit_per_second_carries_requests_and_a_download_beside_them() {
+fn return_rate_of_1_kbit_per_second_carries_requests_during_a_download() {
     let setting = geo("return rate 1kbit limit 20");
     let small = Exchange { request: 300, response: 4096 };
     for under_load in [false, true] {
-        // 2.9 s for the request on its way up, a round trip, and its turn behind a STAT.
+        // 2.9 s for the request on the return link, a round trip, and its wait behind a STAT.
         let took = request(&setting, small, under_load);
         assert!(took < Span::from_millis(4_500), "{took}");
     }
@@ -155,37 +154,37 @@ fn a_return_channel_of_1_kbit_per_second_carries_requests_and_a_download_beside_
 }
 
 #[test]
-fn on_a_return_channel_of_10_kbit_per_second_loss_is_made_good_as_well() {
+fn loss_is_recovered_with_a_return_rate_of_10_kbit_per_second() {
     let seen = bulk(&geo("loss 1% return rate 10kbit limit 20"), SHORT, 1, false);
     assert!(seen.share >= 0.90 && seen.return_bps < 2_600.0, "{seen:?}");
 }
 
 #[test]
-fn gateways_that_are_told_no_rate_find_it() {
-    // A second of these twenty is the start.
+fn gateways_find_a_rate_that_is_not_configured() {
+    // The start takes 1 of these 20 s.
     let seen = bulk(&geo("").auto(), SHORT, 1, false);
     assert!(seen.share >= 0.92 && seen.return_bps < 4_500.0, "{seen:?}");
     assert!(seen.fullest_queue < Span::from_millis(60), "{seen:?}");
-    // With this seed the note with the stream's second grant is lost.
+    // With this seed the note with the stream's second credit is lost.
     let seen = bulk(&geo("loss 1%").auto(), SHORT, 1, false);
     assert!(seen.share >= 0.90 && seen.return_bps < 10_000.0, "{seen:?}");
 }
 
 #[test]
-fn a_rate_that_is_remembered_saves_the_start() {
+fn cached_path_metrics_shorten_the_start() {
     let fast = geo("limit 1bdp forward rate 250mbit return rate 3mbit");
     let rate = fast.rates[0];
     let took = |setting: &Setting| file(setting, 30_000_000);
     let (cold, remembered) =
-        (took(&fast.clone().auto()), took(&fast.clone().auto().remembering(rate)));
-    // The line takes 1 s for it, and there and back are 600 ms.
+        (took(&fast.clone().auto()), took(&fast.clone().auto().with_path_metrics(rate)));
+    // Transmission takes 1 s, and the round trip is 600 ms.
     assert!(remembered < Span::from_millis(1_800), "{remembered}");
     assert!(cold < remembered + Span::from_millis(1_500), "{cold}");
     assert!(remembered + Span::from_millis(500) < cold, "{remembered} is no better than {cold}");
 }
 
 #[test]
-fn a_return_channel_of_1_kbit_per_second_need_not_be_told() {
+fn return_rate_of_1_kbit_per_second_need_not_be_configured() {
     let setting = geo("return rate 1kbit limit 20").auto();
     let small = Exchange { request: 300, response: 4096 };
     assert!(request(&setting, small, false) < Span::from_secs(8));

@@ -1,56 +1,56 @@
-//! The ends' own clocks.
+//! Local clocks of the endpoints, with offset, skew and steps.
 
 use units::{Instant, Span};
 
-/// Parts in which a clock's rate is told.
+/// Resolution of a clock's skew: parts per million.
 const PARTS: u64 = 1_000_000;
 
-/// A clock that starts where it likes, runs at a rate of its own, and can leap.
+/// A clock with an offset and a skew, which can be stepped.
 #[derive(Clone, Debug)]
 pub(crate) struct Clock {
-    /// What it showed when time was `since`.
+    /// Its reading at the time `since`.
     shown: Instant,
     since: Instant,
-    /// Its seconds in a million seconds, divided by a million.
+    /// Its rate relative to true time, in parts per million.
     rate: u64,
-    /// The latest that it ever showed.
+    /// The latest reading so far.
     latest: Instant,
-    /// How far it leapt back in all.
+    /// Sum of all backward steps.
     back: Span,
 }
 
 impl Clock {
-    /// A clock that shows `start` at time zero and runs `drift` parts in a million too fast.
+    /// A clock that reads `start` at time zero and gains `drift` parts per million.
     pub(crate) fn new(start: Instant, drift: i64) -> Self {
         let rate = PARTS.saturating_add_signed(drift).max(1);
         Self { shown: start, since: Instant::ZERO, rate, latest: start, back: Span::ZERO }
     }
 
-    /// What it shows at `time`.
+    /// Returns its reading at `time`.
     pub(crate) fn at(&self, time: Instant) -> Instant {
         self.shown + time.since(self.since).mul_ratio(self.rate, PARTS)
     }
 
-    /// What it shows at `time`, remembered as shown.
+    /// Returns its reading at `time` and records it.
     pub(crate) fn read(&mut self, time: Instant) -> Instant {
         let shown = self.at(time);
         self.latest = self.latest.max(shown);
         shown
     }
 
-    /// The first time at which it shows `shown` or later.
+    /// Returns the first time at which it reads `shown` or later.
     pub(crate) fn time_of(&self, shown: Instant) -> Instant {
         let ahead = shown.since(self.shown).as_nanos();
         let time = (u128::from(ahead) * u128::from(PARTS)).div_ceil(u128::from(self.rate));
         self.since + Span::from_nanos(u64::try_from(time).unwrap_or(u64::MAX))
     }
 
-    /// Leaps at `time`.
-    pub(crate) fn leap(&mut self, time: Instant, by: Leap) {
+    /// Steps the clock at `time`.
+    pub(crate) fn step_clock(&mut self, time: Instant, by: ClockStep) {
         let shown = self.read(time);
         self.shown = match by {
-            Leap::Forward(span) => shown + span,
-            Leap::Back(span) => {
+            ClockStep::Forward(span) => shown + span,
+            ClockStep::Back(span) => {
                 self.back += span;
                 shown - span
             }
@@ -58,19 +58,20 @@ impl Clock {
         self.since = time;
     }
 
-    /// Is set right at `time`: it shows more than it ever did, starting takes a second, and it is
-    /// `fresh_from` at least: it has passed the stamps of POLLs, which may run ahead of it by more.
-    pub(crate) fn set_right(&mut self, time: Instant, fresh_from: Instant) {
+    /// Sets the clock at `time` beyond all earlier readings. The start takes 1 s, and the new
+    /// reading is at least `earliest_restart`: POLL timestamps may run ahead of the clock by more
+    /// than 1 s.
+    pub(crate) fn resynchronize(&mut self, time: Instant, earliest_restart: Instant) {
         let least = self.latest + self.back + Span::from_secs(1);
-        let shown = self.at(time).max(least).max(fresh_from);
+        let shown = self.at(time).max(least).max(earliest_restart);
         self.shown = shown;
         self.since = time;
     }
 }
 
-/// A clock's leap.
+/// A step of a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Leap {
+pub(crate) enum ClockStep {
     Forward(Span),
     Back(Span),
 }
@@ -80,11 +81,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_is_called_when_it_shows_what_was_asked_for() {
+    fn time_of_is_the_first_time_with_the_reading() {
         let at = |nanos| Instant::from_nanos(nanos);
         for drift in [-50_000, 0, 7, 30_000] {
             let mut clock = Clock::new(at(1_234_567), drift);
-            clock.leap(at(1_000_003), Leap::Forward(Span::from_millis(3)));
+            clock.step_clock(at(1_000_003), ClockStep::Forward(Span::from_millis(3)));
             for ahead in [0, 1, 999, 123_456_789] {
                 let wanted = clock.at(at(1_000_003)) + Span::from_nanos(ahead);
                 let time = clock.time_of(wanted);
@@ -95,15 +96,15 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_leapt_back_is_set_right() {
+    fn resynchronization_exceeds_readings_before_backward_steps() {
         let mut clock = Clock::new(Instant::from_nanos(5_000_000_000), 0);
         let second = Instant::ZERO + Span::from_secs(1);
-        clock.leap(second, Leap::Back(Span::from_secs(2)));
+        clock.step_clock(second, ClockStep::Back(Span::from_secs(2)));
         assert_eq!(clock.at(second), Instant::from_nanos(4_000_000_000));
-        clock.set_right(second, Instant::ZERO);
+        clock.resynchronize(second, Instant::ZERO);
         assert!(clock.at(second) > Instant::from_nanos(6_000_000_000));
-        let fresh_from = Instant::from_nanos(60_000_000_000);
-        clock.set_right(second, fresh_from);
-        assert_eq!(clock.at(second), fresh_from);
+        let earliest_restart = Instant::from_nanos(60_000_000_000);
+        clock.resynchronize(second, earliest_restart);
+        assert_eq!(clock.at(second), earliest_restart);
     }
 }

@@ -1,71 +1,71 @@
-//! The kinds of faults, and how often each struck.
+//! Kinds of faults, and how often each occurred.
 
 use core::fmt;
 
-/// What can go wrong in a storm. Each kind is on or off for a seed, and counted when it strikes.
+/// A kind of fault. Each kind is enabled or disabled by the seed, and its occurrences are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// A datagram is lost.
     Loss,
-    /// A run of datagrams is lost.
+    /// Consecutive datagrams are lost.
     Burst,
-    /// A datagram comes twice.
+    /// A datagram is duplicated.
     Duplicate,
-    /// A datagram is overtaken.
+    /// A datagram is reordered.
     Reorder,
-    /// Delays vary from datagram to datagram.
+    /// The delay varies between datagrams.
     Jitter,
     /// A bit is flipped.
     Corrupt,
-    /// A datagram loses its end.
+    /// A datagram is truncated.
     Truncate,
-    /// An earlier datagram comes once more, much later.
+    /// An earlier datagram is replayed.
     Replay,
-    /// Nothing passes in either direction for a while.
+    /// Both directions lose every datagram for a time.
     Blackout,
-    /// Nothing passes in one direction for a while.
+    /// One direction loses every datagram for a time.
     OneWayBlackout,
-    /// The delay becomes another one.
+    /// The path delay changes.
     DelayStep,
-    /// The rate becomes another one.
+    /// The rate changes.
     RateChange,
-    /// The queue before the link is full.
+    /// The queue before the link overflows.
     Overflow,
-    /// A clock runs faster or slower than time.
+    /// A clock has skew.
     Drift,
-    /// A clock leaps forward.
+    /// A clock steps forward.
     ClockForward,
-    /// A clock leaps back.
+    /// A clock steps backward.
     ClockBack,
-    /// An end is called later than it wanted.
+    /// An endpoint's timer expires late.
     LateTimer,
-    /// An end stands still, and then gets all at once.
+    /// An endpoint does not run for a time.
     Stall,
-    /// The client's side starts anew and remembers only how often it has begun.
+    /// The client restarts and keeps only its incarnation counter.
     ClientRestart,
-    /// The server's side starts anew.
+    /// The server restarts.
     ServerRestart,
-    /// A side that starts anew has forgotten everything.
+    /// An endpoint restarts without any stored state.
     Amnesia,
-    /// A datagram of an earlier incarnation comes.
+    /// A datagram of an earlier incarnation arrives.
     OldIncarnation,
-    /// Room for a few packets only.
+    /// The receive window has a few packets.
     TinyWindow,
-    /// Room for as many packets as can be numbered.
+    /// The receive window has half of the sequence number space.
     HugeWindow,
-    /// A reader pauses, and the window shuts.
+    /// A reader pauses, and the window closes.
     SlowReader,
-    /// Packets of a few dozen bytes.
+    /// Packets have a few dozen octets.
     TinySegment,
-    /// The path's MTU changes.
+    /// The path MTU changes.
     MtuChange,
-    /// Numbers pass from 2²⁴ - 1 to 0.
+    /// Sequence numbers wrap from 2²⁴ - 1 to 0.
     Wrap,
     /// One direction ends long before the other.
     HalfClose,
-    /// An end, or a stream's owner, gives up.
+    /// An endpoint aborts its session or a stream.
     Abort,
-    /// Ends that are silent for seconds are given up.
+    /// The response timeout is a few seconds.
     Impatience,
 }
 
@@ -119,14 +119,14 @@ impl fmt::Display for Fault {
             Self::Replay => "replay",
             Self::Blackout => "blackouts",
             Self::OneWayBlackout => "blackouts of one direction",
-            Self::DelayStep => "steps of the delay",
-            Self::RateChange => "changes of the rate",
+            Self::DelayStep => "path delay changes",
+            Self::RateChange => "rate changes",
             Self::Overflow => "full queues",
-            Self::Drift => "clocks at other rates",
-            Self::ClockForward => "clocks that leap forward",
-            Self::ClockBack => "clocks that leap back",
+            Self::Drift => "clock skew",
+            Self::ClockForward => "clock steps forward",
+            Self::ClockBack => "clock steps backward",
             Self::LateTimer => "late timers",
-            Self::Stall => "ends that stand still",
+            Self::Stall => "endpoint stalls",
             Self::ClientRestart => "restarts of the client",
             Self::ServerRestart => "restarts of the server",
             Self::Amnesia => "restarts without memory",
@@ -135,21 +135,21 @@ impl fmt::Display for Fault {
             Self::HugeWindow => "huge windows",
             Self::SlowReader => "slow readers, zero windows",
             Self::TinySegment => "tiny segments",
-            Self::MtuChange => "changes of the MTU",
-            Self::Wrap => "numbers that wrap",
+            Self::MtuChange => "MTU changes",
+            Self::Wrap => "sequence number wraps",
             Self::HalfClose => "half-closes",
             Self::Abort => "resets and aborts",
-            Self::Impatience => "ends that give up soon",
+            Self::Impatience => "endpoints with short timeouts",
         })
     }
 }
 
-/// Which kinds may strike.
+/// A set of kinds of faults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaultSet(u32);
 
 impl FaultSet {
-    /// Whether `fault` is one of them.
+    /// Returns whether the set contains `fault`.
     pub fn has(self, fault: Fault) -> bool {
         self.0 & 1 << fault as u32 != 0
     }
@@ -159,34 +159,34 @@ impl FaultSet {
         self.0 |= 1 << fault as u32;
     }
 
-    /// Takes `fault` out.
+    /// Removes `fault`.
     pub fn remove(&mut self, fault: Fault) {
         self.0 &= !(1 << fault as u32);
     }
 
-    /// All of them.
+    /// All members, in order.
     pub fn iter(self) -> impl Iterator<Item = Fault> {
         Fault::ALL.into_iter().filter(move |&fault| self.has(fault))
     }
 }
 
-/// How often each kind struck.
+/// Number of occurrences of each kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Strikes([u64; Fault::ALL.len()]);
+pub struct FaultCounts([u64; Fault::ALL.len()]);
 
-impl Strikes {
-    /// `fault` struck once more.
+impl FaultCounts {
+    /// Counts one occurrence of `fault`.
     pub fn count(&mut self, fault: Fault) {
         self.0[fault as usize] += 1;
     }
 
-    /// How often `fault` struck.
+    /// The number of occurrences of `fault`.
     pub fn of(&self, fault: Fault) -> u64 {
         self.0[fault as usize]
     }
 }
 
-impl Default for Strikes {
+impl Default for FaultCounts {
     fn default() -> Self {
         Self([0; Fault::ALL.len()])
     }
@@ -197,13 +197,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_has_a_place_of_its_own() {
+    fn each_kind_has_its_own_counter() {
         let mut set = FaultSet::default();
-        let mut strikes = Strikes::default();
+        let mut fault_counts = FaultCounts::default();
         for fault in Fault::ALL {
-            assert!(!set.has(fault) && strikes.of(fault) == 0, "{fault}");
+            assert!(!set.has(fault) && fault_counts.of(fault) == 0, "{fault}");
             set.add(fault);
-            strikes.count(fault);
+            fault_counts.count(fault);
         }
         assert_eq!(set.iter().count(), Fault::ALL.len());
         set.remove(Fault::Wrap);

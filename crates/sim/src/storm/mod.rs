@@ -1,75 +1,76 @@
-//! Storms: any mix of faults, drawn from a seed, over anything that carries data; then calm, and
-//! all must come to its end.
+//! Storms: fault-injection runs. Each seed selects a random mix of faults over sessions,
+//! connections, links or gateways. After the faults a fault-free phase follows, in which all
+//! transfers must finish.
 //!
 //! ```text
-//!   seed ──▶ mix: which faults, how strong, when          judge
-//!              │                                            ▲
-//!   ┌──────────▼────────────────────────────────────────────┴───┐
-//!   │ arena   client ── clock ── lane, weather ── clock ── server│
-//!   │         Host<PacketLife>: sessions, immediate delivery     │
-//!   │         Host<StreamLife>: connections, in order            │
-//!   └───────────────────────────────────────────────────────────┘
+//!   seed ──▶ plan: enabled faults, intensities, times      checks
+//!              │                                             ▲
+//!   ┌──────────▼─────────────────────────────────────────────┴────┐
+//!   │ runner  client ── clock ── channels ── clock ── server      │
+//!   │         Host<PacketInstance>: sessions, immediate delivery  │
+//!   │         Host<StreamInstance>: connections, in order         │
+//!   └─────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! Each kind of fault is on or off for a seed (a run in which everything goes wrong at once gets
-//! nowhere, and finds little). Each end has its own clock. When the storm is over, what lives
-//! must finish and what has died must begin anew and finish, in bounded time; and at any time
-//! bytes are those that were sent, each once; no datagram is unaccounted for; promised rates and
-//! bounds of memory are kept; and nothing happens after the end of a session.
+//! Each kind of fault is enabled or disabled by the seed: a run with all faults at once makes too
+//! little progress to find defects. Each endpoint has its own clock. In the fault-free phase open
+//! sessions must finish, and aborted ones must restart and finish, within a bounded time. At any
+//! time: the octets delivered are those sent, each once; every datagram is accounted for; rates and
+//! memory limits are kept; no event follows the end of a session.
 //!
-//! The same seed gives the same run, to the byte: [`Report::trace`].
+//! The same seed gives the same run, octet for octet: [`Report::trace`].
 
-mod arena;
+mod channel;
+mod checks;
 mod clock;
 mod fairness;
 mod fault;
-mod flavour;
 mod gateways;
 mod host;
-mod judge;
-mod mix;
 mod packets;
+mod plan;
+mod preset;
 mod ranges;
 mod report;
+mod runner;
 mod stream;
 mod table;
-mod weather;
 
-pub use fault::{Fault, FaultSet, Strikes};
-pub use report::{Damage, Report, Subject};
+pub use fault::{Fault, FaultCounts, FaultSet};
+pub use report::{Report, Subject, Violation};
 pub use table::{Tally, UNREACHABLE};
 
 use crate::scenario;
-use arena::{Arena, Cast, End};
 use host::Host;
-use mix::Mix;
-use packets::PacketLife;
-use stream::StreamLife;
+use packets::PacketInstance;
+use plan::StormPlan;
+use runner::{End, Runner, RunnerParts};
+use stream::StreamInstance;
 use units::{Instant, RngStream};
 use xstp::session::Coverage;
 
-/// What the storm of `seed` over `subject` is made of, for people.
+/// Describes the storm of `seed` over `subject`.
 pub fn describe(subject: Subject, seed: u64) -> String {
     if subject == Subject::Links {
         return "gateways; all faults of links and networks".to_owned();
     }
     if subject == Subject::Gateways {
-        return gateways::Mix::draw(seed).describe();
+        return gateways::StormPlan::draw(seed).describe();
     }
     if subject == Subject::Fairness {
         return fairness::describe(seed);
     }
-    Mix::draw(subject, seed).describe()
+    StormPlan::draw(subject, seed).describe()
 }
 
 /// Runs `subject` through the storm of `seed`.
 ///
 /// # Errors
-/// The first promise that was broken.
+/// Returns the first violation.
 ///
 /// # Panics
-/// When something under test does.
-pub fn run(subject: Subject, seed: u64) -> Result<Report, Damage> {
+/// If the code under test panics.
+pub fn run(subject: Subject, seed: u64) -> Result<Report, Violation> {
     if subject == Subject::Links {
         return links(seed);
     }
@@ -79,56 +80,56 @@ pub fn run(subject: Subject, seed: u64) -> Result<Report, Damage> {
     if subject == Subject::Fairness {
         return fairness::run(seed);
     }
-    let mix = Mix::draw(subject, seed);
-    let [here, there] = mix.clocks.each_ref().map(|clock| clock.at(Instant::ZERO));
-    let [client, server] = mix.setups();
+    let plan = StormPlan::draw(subject, seed);
+    let [here, there] = plan.clocks.each_ref().map(|clock| clock.at(Instant::ZERO));
+    let [client, server] = plan.setups();
     let ends: [Box<dyn End>; 2] = match subject {
         Subject::Sessions => [
-            Box::new(Host::<PacketLife>::new(client, here)),
-            Box::new(Host::<PacketLife>::new(server, there)),
+            Box::new(Host::<PacketInstance>::new(client, here)),
+            Box::new(Host::<PacketInstance>::new(server, there)),
         ],
         Subject::Connections | Subject::Links | Subject::Gateways | Subject::Fairness => [
-            Box::new(Host::<StreamLife>::new(client, here)),
-            Box::new(Host::<StreamLife>::new(server, there)),
+            Box::new(Host::<StreamInstance>::new(client, here)),
+            Box::new(Host::<StreamInstance>::new(server, there)),
         ],
     };
-    let mut arena = Arena::new(Cast {
+    let mut runner = Runner::new(RunnerParts {
         ends,
-        clocks: mix.clocks.clone(),
-        lanes: mix.lanes(),
-        calm: Default::default(),
-        lag: mix.lag,
+        clocks: plan.clocks.clone(),
+        channels: plan.channels(),
+        fault_free: Default::default(),
+        timer_delay: plan.timer_delay,
         rng: RngStream::new(seed, 0, "sim/storm/lag"),
     });
-    for &(at, act) in &mix.acts {
-        arena.plan(at, act);
+    for &(at, action) in &plan.actions {
+        runner.schedule(at, action);
     }
-    mix.count_settings(arena.strikes());
-    arena.run(mix.calm_at, false)?;
-    arena.calm();
-    if !arena.run(mix.calm_at + mix.patience(), true)? {
-        let ends = [0, 1].map(|end| arena.ends()[end].describe());
-        return Err(Damage::new(format!("{} after the storm: {ends:?}", mix.patience())));
+    plan.count_settings(runner.fault_counts());
+    runner.run(plan.faults_end, false)?;
+    runner.fault_free();
+    if !runner.run(plan.faults_end + plan.recovery_limit(), true)? {
+        let ends = [0, 1].map(|end| runner.ends()[end].describe());
+        return Err(Violation::new(format!("{} after the storm: {ends:?}", plan.recovery_limit())));
     }
-    judge::judge(&arena)?;
-    Ok(judge::report(&mut arena, &mix))
+    checks::checks(&runner)?;
+    Ok(checks::report(&mut runner, &plan))
 }
 
 /// Gateways on a satellite link.
-fn links(seed: u64) -> Result<Report, Damage> {
-    let seen = scenario::storm_seen(seed).map_err(|damage| Damage::new(damage.to_string()))?;
+fn links(seed: u64) -> Result<Report, Violation> {
+    let seen = scenario::storm_seen(seed).map_err(|damage| Violation::new(damage.to_string()))?;
     Ok(Report {
         trace: seen.trace,
-        flavour: "gateways on a link",
+        preset: "gateways on a link",
         packets: seen.packets,
         storm: seen.storm,
-        healed: seen.healed,
-        lives: 2,
-        deaths: 0,
+        recovery: seen.recovery,
+        sessions: 2,
+        aborted: 0,
         bytes: seen.bytes,
-        // They are drawn and checked there, and not counted one by one.
+        // This scenario checks faults itself and does not count them.
         coverage: Coverage::default(),
-        strikes: Strikes::default(),
+        fault_counts: FaultCounts::default(),
     })
 }
 

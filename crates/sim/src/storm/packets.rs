@@ -1,6 +1,6 @@
-//! A session in immediate delivery, with a source and a sink of packets.
+//! A session with immediate delivery and a source and a sink of packets.
 
-use super::host::Life;
+use super::host::Instance;
 use super::ranges::Ranges;
 use crate::Pattern;
 use std::collections::{BTreeMap, VecDeque};
@@ -8,33 +8,33 @@ use units::Instant;
 use xstp::Seq24;
 use xstp::session::{Event, NewPacket, Session, SessionConfig, UpperLayer};
 
-/// Octets before the pattern in a packet: whose it is, which packet, and where its bytes belong.
+/// Octets before the pattern in a packet: pattern, packet number, and offset of its octets.
 const HEAD: usize = 8 + 4 + 8;
 
 /// A session with packets above it.
-pub(crate) struct PacketLife {
+pub(crate) struct PacketInstance {
     session: Session,
     packets: Packets,
 }
 
-/// The layer above.
+/// The application.
 #[derive(Default)]
 struct Packets {
     tag: u64,
     size: u64,
-    /// Bytes of the task that were put into packets.
+    /// Octets of the task that were put into packets.
     taken: u64,
-    /// What was cut off from packets that found less room when they were retransmitted.
+    /// Tails of packets that had to shrink at a retransmission.
     rest: VecDeque<(u64, u64)>,
-    /// Place and length of what is sent and not released, by handle.
+    /// Offset and length of each unacknowledged packet, by handle.
     kept: BTreeMap<u64, (u64, u64)>,
     made: u32,
-    /// Which packets have come, and which bytes.
+    /// The packets and octets that have arrived.
     came: Vec<bool>,
     bytes: Ranges,
-    /// Whose the packets are that came before it was known whose they should be.
+    /// The pattern of packets that arrived before the expected pattern was known.
     came_tag: Option<u64>,
-    wrong: Option<String>,
+    error: Option<String>,
 }
 
 impl Packets {
@@ -78,7 +78,7 @@ impl Packets {
             self.came.resize(packet + 1, false);
         }
         if core::mem::replace(&mut self.came[packet], true) {
-            return Err(format!("packet {packet} was handed up twice"));
+            return Err(format!("packet {packet} was delivered twice"));
         }
         self.bytes.insert(place, place + bytes.len() as u64);
         Ok(())
@@ -106,7 +106,9 @@ impl UpperLayer for Packets {
 
     fn fill_retransmission(&mut self, _: Seq24, handle: u64, room: &mut [u8]) -> usize {
         let Some(&(place, len)) = self.kept.get(&handle) else {
-            self.wrong.get_or_insert(format!("packet {handle} is asked for after its release"));
+            self.error.get_or_insert(format!(
+                "packet {handle} is retransmitted after its acknowledgement"
+            ));
             return 0;
         };
         let most = room.len().saturating_sub(HEAD) as u64;
@@ -125,13 +127,13 @@ impl UpperLayer for Packets {
 
     fn on_acknowledged(&mut self, _: Seq24, handle: u64) {
         if self.kept.remove(&handle).is_none() {
-            self.wrong.get_or_insert(format!("packet {handle} is released twice"));
+            self.error.get_or_insert(format!("packet {handle} is acknowledged twice"));
         }
     }
 
     fn deliver(&mut self, _: Seq24, payload: &[u8]) {
-        if let Err(wrong) = self.check(payload) {
-            self.wrong.get_or_insert(wrong);
+        if let Err(error) = self.check(payload) {
+            self.error.get_or_insert(error);
         }
     }
 
@@ -143,7 +145,7 @@ impl UpperLayer for Packets {
     }
 }
 
-impl Life for PacketLife {
+impl Instance for PacketInstance {
     fn connect(config: &SessionConfig, now: Instant, incarnation: u32) -> Self {
         Self { session: Session::connect(config, now, incarnation), packets: Packets::default() }
     }
@@ -166,13 +168,13 @@ impl Life for PacketLife {
         let came = *self.packets.came_tag.get_or_insert(expected_tag);
         if came != expected_tag {
             let text = format!("packets of {came:x}, not {expected_tag:x}");
-            self.packets.wrong.get_or_insert(text);
+            self.packets.error.get_or_insert(text);
         }
         self.session.wake();
     }
 
     fn receive(&mut self, now: Instant, bytes: &[u8]) {
-        // What is not taken is counted by the session.
+        // The session counts rejected segments.
         let _ = self.session.handle_segment(now, bytes, &mut self.packets);
         if self.packets.has_new_data() {
             self.session.wake();
@@ -205,7 +207,7 @@ impl Life for PacketLife {
     }
 
     fn work(&mut self, now: Instant, _: bool) {
-        // What is cut off later still makes new packets, as long as something is out.
+        // While packets are outstanding, a retransmission may still produce a tail to send.
         if self.packets.taken == self.packets.size {
             self.session.end(now);
         }
@@ -219,8 +221,8 @@ impl Life for PacketLife {
         self.packets.size - self.packets.taken
     }
 
-    fn wrong(&self) -> Option<&str> {
-        self.packets.wrong.as_deref()
+    fn error(&self) -> Option<&str> {
+        self.packets.error.as_deref()
     }
 
     fn held(&self) -> usize {

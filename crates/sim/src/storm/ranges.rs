@@ -1,8 +1,8 @@
-//! Which bytes have come.
+//! A set of octet ranges.
 
 use std::collections::BTreeMap;
 
-/// Ranges that do not touch: start to end.
+/// Disjoint ranges that do not touch: start to end.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ranges {
     ranges: BTreeMap<u64, u64>,
@@ -10,7 +10,7 @@ pub(crate) struct Ranges {
 }
 
 impl Ranges {
-    /// Adds `start..end`, part of which may be there.
+    /// Adds `start..end`, which may overlap existing ranges.
     pub(crate) fn insert(&mut self, mut start: u64, mut end: u64) {
         if start >= end {
             return;
@@ -27,7 +27,7 @@ impl Ranges {
         self.total += end - start;
     }
 
-    /// How many there are.
+    /// Sum of the lengths.
     pub(crate) fn total(&self) -> u64 {
         self.total
     }

@@ -1,23 +1,23 @@
-//! What a storm rages over, and what is told of it.
+//! Subjects, violations and reports of storms.
 
-use super::fault::Strikes;
+use super::fault::FaultCounts;
 use core::fmt;
 use units::Span;
 use xstp::session::Coverage;
 
-/// What a storm rages over.
+/// The system under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// Two sessions, sealed, with immediate delivery.
+    /// Two sealed sessions with immediate delivery.
     Sessions,
-    /// Two connections in order, as published.
+    /// Two published connections with in-order delivery.
     Connections,
-    /// Two gateways with clients and servers, on a satellite link that does all that links and
-    /// networks do, and no more: [`scenario::storm`](crate::scenario::storm).
+    /// Two gateways with clients and servers on a satellite link with the link's and the network's
+    /// faults only: [`scenario::storm`](crate::scenario::storm).
     Links,
-    /// Two gateways with clients and servers, and all that can befall them.
+    /// Two gateways with clients and servers, with all faults.
     Gateways,
-    /// A hub and terminals on one link, and hostile clients beside honest ones.
+    /// A hub and terminals on one link, with hostile clients beside honest ones.
     Fairness,
 }
 
@@ -26,7 +26,7 @@ impl Subject {
     pub const ALL: [Self; 5] =
         [Self::Sessions, Self::Connections, Self::Links, Self::Gateways, Self::Fairness];
 
-    /// What it is called.
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sessions => "sessions",
@@ -37,12 +37,12 @@ impl Subject {
         }
     }
 
-    /// The subject of a seed when all take turns.
+    /// The subject of a seed in a run over all subjects.
     pub fn of_seed(seed: u64) -> Self {
         match seed % 16 {
-            // These take many times as long.
+            // One in 64: a run takes many times as long.
             15 if seed % 64 == 31 => Self::Fairness,
-            // These take several times as long.
+            // One in 16: a run takes several times as long.
             7 => Self::Links,
             15 => Self::Gateways,
             odd if odd % 2 == 1 => Self::Connections,
@@ -51,61 +51,61 @@ impl Subject {
     }
 }
 
-/// A promise that a storm broke, in words.
+/// A violated guarantee.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Damage(String);
+pub struct Violation(String);
 
-impl Damage {
+impl Violation {
     pub(crate) fn new(text: String) -> Self {
         Self(text)
     }
 }
 
-impl fmt::Display for Damage {
+impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Damage {}
+impl std::error::Error for Violation {}
 
-/// What a storm was like that broke no promise.
+/// The results of a storm without a violation.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// A number that two runs share only if they were the same.
+    /// A hash of the run; equal for equal runs.
     pub trace: u64,
-    /// Configuration of the ends.
-    pub flavour: &'static str,
-    /// Datagrams that the ends sent.
+    /// Preset of the endpoints.
+    pub preset: &'static str,
+    /// Datagrams sent by both endpoints.
     pub packets: u64,
-    /// How long the storm raged.
+    /// Duration of the faults.
     pub storm: Span,
-    /// How long after it everything was finished.
-    pub healed: Span,
-    /// Sessions that began, and how many of them died.
-    pub lives: u64,
-    /// Sessions that did not come to their end in order.
-    pub deaths: u64,
-    /// Payload bytes that arrived.
+    /// Time from the end of the faults until everything was finished.
+    pub recovery: Span,
+    /// Sessions started.
+    pub sessions: u64,
+    /// Sessions that did not close in order.
+    pub aborted: u64,
+    /// Payload octets delivered.
     pub bytes: u64,
-    /// States and events that sessions met.
+    /// Session states and events that occurred.
     pub coverage: Coverage,
-    /// Faults that struck.
-    pub strikes: Strikes,
+    /// Faults that occurred.
+    pub fault_counts: FaultCounts,
 }
 
-/// One life of an end, for the judge.
+/// One session of an endpoint, for the final checks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(super) incarnation: Option<u32>,
-    /// Bytes that it had to send, and that its peer had.
+    /// Octets that it had to send, and that its peer had to send.
     pub(super) task: u64,
     pub(super) expected: u64,
     pub(super) delivered: u64,
     pub(super) peer_ended: bool,
     pub(super) self_ended: bool,
-    /// Came to its end in order.
+    /// Closed in order.
     pub(super) closed: bool,
-    pub(super) died: bool,
+    pub(super) aborted: bool,
     pub(super) packets: u64,
 }

@@ -1,26 +1,26 @@
-//! A connection in order, with a source and a sink of bytes.
+//! A connection with in-order delivery and a source and a sink of octets.
 
-use super::host::Life;
+use super::host::Instance;
 use crate::{Pattern, StreamCheck};
 use units::Instant;
 use xstp::Connection;
 use xstp::session::{Event, Session, SessionConfig};
 
-/// Bytes written or read at a time.
+/// Octets per read or write.
 const PIECE: usize = 8_192;
 
-/// A connection with what uses it.
-pub(crate) struct StreamLife {
+/// A connection with its application.
+pub(crate) struct StreamInstance {
     connection: Connection,
     pattern: Pattern,
     size: u64,
     written: u64,
     ended: bool,
     check: Option<StreamCheck>,
-    wrong: Option<String>,
+    error: Option<String>,
 }
 
-impl StreamLife {
+impl StreamInstance {
     fn new(connection: Connection) -> Self {
         Self {
             connection,
@@ -29,7 +29,7 @@ impl StreamLife {
             written: 0,
             ended: false,
             check: None,
-            wrong: None,
+            error: None,
         }
     }
 
@@ -42,7 +42,7 @@ impl StreamLife {
                 return;
             }
             self.pattern.fill(self.written, &mut piece[..len]);
-            // A connection that is over takes nothing; its event has come or comes.
+            // A closed connection accepts nothing; its event follows.
             let Ok(taken) = self.connection.write(&piece[..len]) else { return };
             self.written += taken as u64;
         }
@@ -61,13 +61,13 @@ impl StreamLife {
                 return;
             }
             if let Err(broken) = check.take(&piece[..len]) {
-                self.wrong.get_or_insert(broken.to_string());
+                self.error.get_or_insert(broken.to_string());
             }
         }
     }
 }
 
-impl Life for StreamLife {
+impl Instance for StreamInstance {
     fn connect(config: &SessionConfig, now: Instant, incarnation: u32) -> Self {
         Self::new(Connection::connect(config, now, incarnation))
     }
@@ -90,7 +90,7 @@ impl Life for StreamLife {
     }
 
     fn receive(&mut self, now: Instant, bytes: &[u8]) {
-        // What is not taken is counted by the session.
+        // The session counts rejected segments.
         let _ = self.connection.handle_segment(now, bytes);
     }
 
@@ -115,7 +115,7 @@ impl Life for StreamLife {
     }
 
     fn set_window(&mut self, _: u32) {
-        // In order the window follows the reader.
+        // With in-order delivery the window follows the reader.
     }
 
     fn work(&mut self, now: Instant, reading: bool) {
@@ -133,8 +133,8 @@ impl Life for StreamLife {
         self.size - self.written
     }
 
-    fn wrong(&self) -> Option<&str> {
-        self.wrong.as_deref()
+    fn error(&self) -> Option<&str> {
+        self.error.as_deref()
     }
 
     fn held(&self) -> usize {

@@ -1,4 +1,4 @@
-//! What many storms reached, added up.
+//! Totals of many storms.
 
 use super::fault::Fault;
 use super::report::Report;
@@ -6,18 +6,18 @@ use core::fmt;
 use units::Span;
 use xstp::session::{Coverage, State, StateInput};
 
-/// Cells of the state table that no run of a session can reach, and why. Tests hold that nothing
-/// here is reached, and everything else is.
+/// State and event pairs that no session can reach, with the reason. Tests hold that none of these
+/// is reached and every other one is.
 pub const UNREACHABLE: &[(State, StateInput, &str)] = {
     use State as A;
     use StateInput as S;
-    const SETTLED: &str = "the handshake timer runs only while BGN or END waits for its answer";
-    const CLOSED: &str = "only a connected session waits for signs of life";
-    const CLIENT: &str = "a client takes no BGN";
-    const ANSWER: &str = "ENDAK answers END, and the states in which END was sent lie behind this";
+    const SETTLED: &str = "the handshake timer runs only while BGN or END is unanswered";
+    const CLOSED: &str = "only a connected session has a response timeout";
+    const CLIENT: &str = "a client ignores BGN";
+    const ANSWER: &str = "ENDAK answers END, and the states in which END was sent precede this one";
     &[
         (A::Listening, S::Begin, "a listener runs no incarnation yet: every BGN is a newer one"),
-        (A::Listening, S::BeginAck, "a server takes no BGNAK"),
+        (A::Listening, S::BeginAck, "a server ignores BGNAK"),
         (A::Opening, S::Begin, CLIENT),
         (A::Opening, S::BeginNewer, CLIENT),
         (A::Opening, S::EndAck, ANSWER),
@@ -38,25 +38,25 @@ pub const UNREACHABLE: &[(State, StateInput, &str)] = {
     ]
 };
 
-/// What storms were like, and what they reached.
+/// Totals of storms.
 #[derive(Clone, Debug)]
 pub struct Tally {
-    /// Storms.
+    /// Number of storms.
     pub runs: u64,
-    /// Datagrams that were sent.
+    /// Datagrams sent.
     pub packets: u64,
-    /// Payload bytes that arrived.
+    /// Payload octets delivered.
     pub bytes: u64,
-    /// Sessions that began.
-    pub lives: u64,
-    /// Those that died.
-    pub deaths: u64,
-    /// How long the storms were, together.
+    /// Sessions started.
+    pub sessions: u64,
+    /// Sessions aborted.
+    pub aborted: u64,
+    /// Sum of the durations of the faults.
     pub storms: Span,
-    /// The longest time until everything was finished, and the sum of all.
-    pub slowest: Span,
-    /// All such times together.
-    pub healing: Span,
+    /// Longest time from the end of the faults until everything was finished.
+    pub max_recovery: Span,
+    /// Sum of these times.
+    pub recovery: Span,
     pairs: [u64; Coverage::PAIRS],
     faults: [[u64; 2]; Fault::ALL.len()],
 }
@@ -67,11 +67,11 @@ impl Default for Tally {
             runs: 0,
             packets: 0,
             bytes: 0,
-            lives: 0,
-            deaths: 0,
+            sessions: 0,
+            aborted: 0,
             storms: Span::ZERO,
-            slowest: Span::ZERO,
-            healing: Span::ZERO,
+            max_recovery: Span::ZERO,
+            recovery: Span::ZERO,
             pairs: [0; Coverage::PAIRS],
             faults: [[0; 2]; Fault::ALL.len()],
         }
@@ -84,31 +84,31 @@ impl Tally {
         self.runs += 1;
         self.packets += report.packets;
         self.bytes += report.bytes;
-        self.lives += report.lives;
-        self.deaths += report.deaths;
+        self.sessions += report.sessions;
+        self.aborted += report.aborted;
         self.storms += report.storm;
-        self.healing += report.healed;
-        self.slowest = self.slowest.max(report.healed);
+        self.recovery += report.recovery;
+        self.max_recovery = self.max_recovery.max(report.recovery);
         for (count, (state, input)) in self.pairs.iter_mut().zip(Coverage::all()) {
             *count += u64::from(report.coverage.has(state, input));
         }
         for (counts, fault) in self.faults.iter_mut().zip(Fault::ALL) {
-            let strikes = report.strikes.of(fault);
-            counts[0] += u64::from(strikes > 0);
-            counts[1] += strikes;
+            let occurrences = report.fault_counts.of(fault);
+            counts[0] += u64::from(occurrences > 0);
+            counts[1] += occurrences;
         }
     }
 
-    /// Adds what was counted elsewhere.
+    /// Adds the totals of `other`.
     pub fn merge(&mut self, other: &Self) {
         self.runs += other.runs;
         self.packets += other.packets;
         self.bytes += other.bytes;
-        self.lives += other.lives;
-        self.deaths += other.deaths;
+        self.sessions += other.sessions;
+        self.aborted += other.aborted;
         self.storms += other.storms;
-        self.healing += other.healing;
-        self.slowest = self.slowest.max(other.slowest);
+        self.recovery += other.recovery;
+        self.max_recovery = self.max_recovery.max(other.max_recovery);
         for (count, other) in self.pairs.iter_mut().zip(&other.pairs) {
             *count += other;
         }
@@ -118,24 +118,24 @@ impl Tally {
         }
     }
 
-    /// In how many runs `input` was met in `state`.
+    /// Number of runs in which `input` occurred in `state`.
     pub fn met(&self, state: State, input: StateInput) -> u64 {
         let pairs = Coverage::all().zip(&self.pairs);
         pairs.filter(|&(pair, _)| pair == (state, input)).map(|(_, &count)| count).sum()
     }
 
-    /// In how many runs `fault` struck, and how often in all.
-    pub fn struck(&self, fault: Fault) -> [u64; 2] {
+    /// Number of runs with `fault`, and number of its occurrences.
+    pub fn occurrences(&self, fault: Fault) -> [u64; 2] {
         self.faults[fault as usize]
     }
 
-    /// Pairs that can be reached and were not.
+    /// Reachable pairs that no run reached.
     pub fn missed(&self) -> Vec<(State, StateInput)> {
         let reachable = Coverage::all().filter(|&pair| !is_unreachable(pair));
         reachable.filter(|&(state, input)| self.met(state, input) == 0).collect()
     }
 
-    /// Pairs that were reached although nothing can.
+    /// Pairs listed as unreachable that a run reached.
     pub fn surprising(&self) -> Vec<(State, StateInput)> {
         let unreachable = Coverage::all().filter(|&pair| is_unreachable(pair));
         unreachable.filter(|&(state, input)| self.met(state, input) > 0).collect()
@@ -151,19 +151,19 @@ impl fmt::Display for Tally {
         let runs = self.runs.max(1);
         writeln!(f, "storms              {:>12}", self.runs)?;
         writeln!(f, "datagrams           {:>12}  {} a storm", self.packets, self.packets / runs)?;
-        writeln!(f, "sessions            {:>12}  {} died", self.lives, self.deaths)?;
+        writeln!(f, "sessions            {:>12}  {} aborted", self.sessions, self.aborted)?;
         writeln!(f, "payload             {:>12}  bytes", self.bytes)?;
-        writeln!(f, "storm               {:>12}  on average", (self.storms / runs).to_string())?;
+        writeln!(f, "faults              {:>12}  on average", (self.storms / runs).to_string())?;
         writeln!(
             f,
-            "until all was done  {:>12}  on average, {} at most",
-            (self.healing / runs).to_string(),
-            self.slowest
+            "until all finished  {:>12}  on average, {} at most",
+            (self.recovery / runs).to_string(),
+            self.max_recovery
         )?;
-        writeln!(f, "\n{:<34} {:>9} {:>13}", "fault", "storms", "strikes")?;
+        writeln!(f, "\n{:<34} {:>9} {:>13}", "fault", "storms", "occurrences")?;
         for fault in Fault::ALL {
-            let [storms, strikes] = self.struck(fault);
-            writeln!(f, "{:<34} {storms:>9} {strikes:>13}", fault.to_string())?;
+            let [storms, occurrences] = self.occurrences(fault);
+            writeln!(f, "{:<34} {storms:>9} {occurrences:>13}", fault.to_string())?;
         }
         write!(f, "\n{:<12}", "event")?;
         for state in State::ALL {

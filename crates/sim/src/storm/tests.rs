@@ -1,7 +1,7 @@
 use super::*;
 
-/// Runs `count` storms from `first` on over `subject`.
-fn weather(subject: Subject, first: u64, count: u64) -> Tally {
+/// Runs `count` storms over `subject` from the seed `first` on.
+fn run_storms(subject: Subject, first: u64, count: u64) -> Tally {
     let mut tally = Tally::default();
     for seed in first..first + count {
         match run(subject, seed) {
@@ -16,53 +16,53 @@ fn weather(subject: Subject, first: u64, count: u64) -> Tally {
     tally
 }
 
-/// XSTP-6.2.1: 200 storms over sessions and 200 over connections end well, and meet every event in every state, and
-/// every kind of fault.
+/// XSTP-6.2.1: 200 storms over sessions and 200 over connections have no violation and reach every
+/// event in every state, and every kind of fault.
 #[test]
-fn two_hundred_storms_reach_everything_and_break_nothing() {
+fn storms_over_sessions_reach_every_state_and_event_without_violation() {
     let mut tally = Tally::default();
     for subject in [Subject::Sessions, Subject::Connections] {
-        tally.merge(&weather(subject, FIRST, 200));
+        tally.merge(&run_storms(subject, FIRST, 200));
     }
     assert!(tally.packets / tally.runs >= 1_000, "{tally}");
     assert_eq!(tally.missed(), [], "{tally}");
     assert_eq!(tally.surprising(), [], "{tally}");
     for fault in Fault::ALL {
-        assert!(tally.struck(fault)[0] > 0, "{fault} did not strike: {tally}");
+        assert!(tally.occurrences(fault)[0] > 0, "{fault} did not occur: {tally}");
     }
 }
 
-/// Where 200 seeds reach what is rare.
+/// A range in which 200 seeds reach the rare combinations.
 const FIRST: u64 = 6_000;
 
-/// 200 storms over gateways end well, with every kind of fault, under both suites.
+/// 200 storms over gateways have no violation, with every kind of fault and both cipher suites.
 #[test]
-fn two_hundred_storms_over_gateways_break_nothing() {
-    let tally = weather(Subject::Gateways, FIRST, 200);
+fn storms_over_gateways_have_no_violation() {
+    let tally = run_storms(Subject::Gateways, FIRST, 200);
     assert!(tally.packets / tally.runs >= 1_000, "{tally}");
     assert_eq!(tally.surprising(), [], "{tally}");
     for fault in Fault::ALL {
-        assert!(tally.struck(fault)[0] > 0, "{fault} did not strike: {tally}");
+        assert!(tally.occurrences(fault)[0] > 0, "{fault} did not occur: {tally}");
     }
     let noise = |seed| describe(Subject::Gateways, seed).contains("noise");
     let noise = (FIRST..FIRST + 200).filter(|&seed| noise(seed)).count();
     assert!((50..150).contains(&noise), "{noise} of 200 with keys");
-    weather(Subject::Links, FIRST, 20);
+    run_storms(Subject::Links, FIRST, 20);
 }
 
-/// Seeds that broke a promise once (docs/reliability.md says which).
+/// Seeds with an earlier violation (see docs/reliability.md).
 #[test]
-fn what_storms_have_found_stays_mended() {
+fn seeds_of_fixed_defects_have_no_violation() {
     for seed in [8, 88, 96, 376, 540, 729, 920, 1056, 1104, 1742, 77_650, 170_244] {
-        weather(Subject::Sessions, seed, 1);
+        run_storms(Subject::Sessions, seed, 1);
     }
     for seed in
         [48, 57, 94, 187, 273, 453, 927, 1123, 1263, 1983, 64_788, 73_877, 93_021, 152_349, 156_877]
     {
-        weather(Subject::Connections, seed, 1);
+        run_storms(Subject::Connections, seed, 1);
     }
     for seed in [4, 691, 717, 1051, 1127, 1330, 1372, 2231, 2693, 5693] {
-        weather(Subject::Gateways, seed, 1);
+        run_storms(Subject::Gateways, seed, 1);
     }
 }
 

@@ -1,6 +1,6 @@
-//! What both ends of flows have: connections by number, and when each is due.
+//! The connections of a host, and their timers.
 
-use crate::Calendar;
+use crate::TimerTree;
 use crate::network::{NodeId, Outbox};
 use simtcp::Endpoint;
 use units::Instant;
@@ -9,15 +9,15 @@ use units::Instant;
 #[derive(Debug)]
 pub(super) struct Connections {
     all: Vec<(NodeId, Endpoint)>,
-    timers: Calendar,
-    /// Connections to which something happened, each once.
+    timers: TimerTree,
+    /// Connections with an event, each once.
     awake: Vec<usize>,
     is_awake: Vec<bool>,
 }
 
 impl Connections {
     pub(super) fn new() -> Self {
-        Self { all: Vec::new(), timers: Calendar::new(), awake: Vec::new(), is_awake: Vec::new() }
+        Self { all: Vec::new(), timers: TimerTree::new(), awake: Vec::new(), is_awake: Vec::new() }
     }
 
     /// Adds a connection with `peer`; returns its number.
@@ -34,7 +34,7 @@ impl Connections {
         &self.all[number].1
     }
 
-    /// A connection, to change: it will be asked what it sends.
+    /// A connection, for changes; it may send afterwards.
     pub(super) fn get_mut(&mut self, number: usize) -> &mut Endpoint {
         self.wake(number);
         &mut self.all[number].1
@@ -50,7 +50,7 @@ impl Connections {
         }
     }
 
-    /// Sends what may leave; `before` is told of each connection that is asked.
+    /// Sends all segments that may be sent; calls `before` for each connection with an event.
     pub(super) fn transmit(
         &mut self,
         now: Instant,

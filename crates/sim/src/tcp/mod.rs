@@ -1,7 +1,7 @@
 //! TCP in a network: hosts with many connections each, for bulk flows.
 //!
-//! Nothing is copied: segments say which bytes they carry, and the sink checks that each flow's
-//! come in order, once, and are its own. So hundreds of flows cost little.
+//! Payload is not copied: segments name their octets, and the sink verifies that each flow's octets
+//! arrive in order and once. This makes hundreds of flows cheap.
 
 mod hosts;
 mod sink;
@@ -12,7 +12,7 @@ pub use source::{FlowPlan, TcpSource};
 
 use crate::network::Address;
 
-/// The number of the bytes that a connection from `client` carries.
+/// The pattern of a connection from `client`.
 fn content_of(client: Address) -> u64 {
     (client.node.index() as u64) << 16 | u64::from(client.port)
 }

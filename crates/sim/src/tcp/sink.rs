@@ -1,4 +1,4 @@
-//! Takes whatever is sent to it, and checks it.
+//! A host that receives and verifies bulk flows.
 
 use super::content_of;
 use super::hosts::Connections;
@@ -8,24 +8,24 @@ use simtcp::{HostCache, TcpConfig};
 use std::collections::BTreeMap;
 use units::{Instant, Span};
 
-/// Bins of a flow's meter: the finest, and how many of them at most.
+/// Initial length of a flow meter's bins, and their maximum number.
 const BIN: Span = Span::from_millis(100);
 const BINS: usize = 4_096;
 
-/// What came of one flow.
+/// Results of one flow.
 #[derive(Clone, Debug)]
 pub struct Flow {
-    /// Bytes in order by the time of their coming.
+    /// Octets received in order, over time.
     pub arrived: Meter,
-    /// Bytes in order.
+    /// Octets received in order.
     pub bytes: u64,
-    /// When the last of them came.
+    /// When the last of them arrived.
     pub last: Option<Instant>,
     /// Whether the sender has closed and everything was read.
     pub finished: bool,
 }
 
-/// A host that accepts connections on one port and reads at once all that they bring.
+/// A host that accepts connections on one port and reads all data immediately.
 #[derive(Debug)]
 pub struct TcpSink {
     tcp: TcpConfig,
@@ -34,39 +34,39 @@ pub struct TcpSink {
     cache: HostCache,
     numbers: BTreeMap<Address, usize>,
     flows: Vec<Flow>,
-    /// Segments that no connection was for.
-    strangers: u64,
+    /// Segments without a connection.
+    unmatched: u64,
 }
 
 impl TcpSink {
-    /// Accepts on `port`, by this TCP.
+    /// Accepts connections on `port` with this TCP.
     pub fn new(tcp: TcpConfig, port: u16) -> Self {
         let (connections, numbers) = (Connections::new(), BTreeMap::new());
         let cache = HostCache::new(u64::from(port));
-        Self { tcp, port, connections, cache, numbers, flows: Vec::new(), strangers: 0 }
+        Self { tcp, port, connections, cache, numbers, flows: Vec::new(), unmatched: 0 }
     }
 
-    /// What came from `client`.
+    /// The flow from `client`.
     pub fn flow(&self, client: Address) -> Option<&Flow> {
         self.numbers.get(&client).map(|&number| &self.flows[number])
     }
 
-    /// What came, in the order in which the flows began.
+    /// All flows, in the order of their start.
     pub fn flows(&self) -> &[Flow] {
         &self.flows
     }
 
-    /// Segments that no connection was for.
-    pub fn strangers(&self) -> u64 {
-        self.strangers
+    /// Segments without a connection.
+    pub fn unmatched(&self) -> u64 {
+        self.unmatched
     }
 }
 
 impl Node for TcpSink {
     /// # Panics
-    /// When bytes come that are not the flow's next ones.
+    /// If octets differ from the flow's pattern.
     fn handle_packet(&mut self, now: Instant, packet: &mut Packet) {
-        // It sends nothing that could be too large.
+        // It sends nothing that could exceed an MTU.
         let Some(segment) = packet.segment() else { return };
         let known = self.numbers.get(&packet.from).copied();
         let opens = segment.flags.syn && packet.to.port == self.port;
@@ -83,7 +83,7 @@ impl Node for TcpSink {
                 number
             }
             None => {
-                self.strangers += 1;
+                self.unmatched += 1;
                 return;
             }
         };

@@ -1,4 +1,4 @@
-//! Flows that begin at set times.
+//! Bulk flows that start at scheduled times.
 
 use super::content_of;
 use super::hosts::Connections;
@@ -9,33 +9,33 @@ use units::Instant;
 /// One flow.
 #[derive(Clone, Debug)]
 pub struct FlowPlan {
-    /// When its SYN goes.
+    /// When its SYN is sent.
     pub start: Instant,
-    /// When it is broken off, if it still goes on.
+    /// When it is aborted, if it has not ended.
     pub stop: Option<Instant>,
-    /// How much it has to send; `u64::MAX`: without end.
+    /// Octets to send; `u64::MAX`: unlimited.
     pub bytes: u64,
-    /// To whom.
+    /// Destination.
     pub to: Address,
-    /// By which TCP.
+    /// TCP configuration.
     pub tcp: TcpConfig,
 }
 
-/// The first of the ports that flows leave from.
+/// The first source port.
 const FIRST_PORT: u16 = 10_000;
 
-/// A host that opens connections and sends on each as much as it takes.
+/// A host that opens connections and sends on each as much as it accepts.
 #[derive(Debug)]
 pub struct TcpSource {
     node: NodeId,
     plans: Vec<FlowPlan>,
-    /// Plans by the time of their start, the next one last.
+    /// Plans by start time, the next one last.
     waiting: Vec<usize>,
-    /// Flows that will be broken off, the next one last.
+    /// Flows that will be aborted, the next one last.
     ending: Vec<(Instant, usize)>,
     connections: Connections,
     cache: HostCache,
-    /// The connection of each plan, and what it may still write.
+    /// The connection of each plan, and the octets left to write.
     flows: Vec<Option<usize>>,
     left: Vec<u64>,
 }
@@ -44,7 +44,7 @@ impl TcpSource {
     /// A host at `node` with these flows.
     ///
     /// # Panics
-    /// When there are more flows than ports.
+    /// If there are more flows than ports.
     pub fn new(node: NodeId, plans: Vec<FlowPlan>) -> Self {
         assert!(plans.len() < usize::from(u16::MAX - FIRST_PORT), "more flows than ports");
         let mut waiting: Vec<usize> = (0..plans.len()).collect();
@@ -61,17 +61,17 @@ impl TcpSource {
         Self { node, plans, waiting, ending, connections, cache, flows, left }
     }
 
-    /// The connection of the plan `flow`, once it has begun.
+    /// The connection of the plan `flow`, once it has started.
     pub fn connection(&self, flow: usize) -> Option<&Endpoint> {
         self.flows[flow].map(|number| self.connections.get(number))
     }
 
-    /// The address that the plan `flow` sends from.
+    /// The source address of the plan `flow`.
     pub fn address(&self, flow: usize) -> Address {
         Address::new(self.node, FIRST_PORT + flow as u16)
     }
 
-    /// All connections that have begun.
+    /// All connections that have started.
     pub fn connections(&self) -> impl Iterator<Item = &Endpoint> {
         self.connections.iter()
     }
@@ -112,7 +112,7 @@ impl Node for TcpSource {
             let left = &mut left[number];
             if *left > 0 {
                 let taken = endpoint.write(*left);
-                // A flow without end stays one.
+                // An unlimited flow stays unlimited.
                 *left -= if *left == u64::MAX { 0 } else { taken };
             }
             if *left == 0 && endpoint.state() == State::Established {

@@ -14,7 +14,7 @@ fn at(secs: u64) -> Instant {
     Instant::ZERO + Span::from_secs(secs)
 }
 
-/// A source with these flows of `tcp` (start, bytes) on the forward side of a link.
+/// A source with flows of `tcp` (start, octets) on the forward side of a link.
 fn network(link: &LinkConfig, tcp: &TcpConfig, flows: &[(u64, u64)]) -> (Network, NodeId, NodeId) {
     let mut net = Network::new(1, 0);
     let sink = net.host(TcpSink::new(tcp.clone(), 80));
@@ -32,7 +32,7 @@ fn network(link: &LinkConfig, tcp: &TcpConfig, flows: &[(u64, u64)]) -> (Network
 }
 
 #[test]
-fn flows_arrive_whole_and_close() {
+fn flows_are_delivered_and_close() {
     let tcp = TcpConfig::linux();
     let flows = [(0, 300_000), (1, 1), (2, 2_000_000)];
     let (mut net, source, sink) = network(&geo("both loss 1%"), &tcp, &flows);
@@ -42,7 +42,7 @@ fn flows_arrive_whole_and_close() {
         let got = sunk.flow(net.node::<TcpSource>(source).address(flow)).unwrap();
         assert_eq!((got.bytes, got.finished), (*bytes, true));
     }
-    assert_eq!(sunk.strangers(), 0);
+    assert_eq!(sunk.unmatched(), 0);
     for connection in net.node::<TcpSource>(source).connections() {
         assert_eq!(connection.state(), simtcp::State::Closed, "TIME-WAIT is over as well");
     }
@@ -64,7 +64,7 @@ fn the_same_seed_gives_the_same_run() {
 }
 
 #[test]
-fn a_flow_that_is_broken_off_sends_no_more() {
+fn aborted_flow_stops_sending() {
     let tcp = TcpConfig::linux();
     let mut net = Network::new(1, 0);
     let sink = net.host(TcpSink::new(tcp.clone(), 80));
@@ -84,8 +84,8 @@ fn a_flow_that_is_broken_off_sends_no_more() {
     assert_eq!(net.node::<TcpSource>(source).connection(0).unwrap().state(), simtcp::State::Closed);
 }
 
-/// Bytes of a flow over 600 ms and of one over 20 ms, after two minutes in one router's queue.
-/// (Henderson and Katz 1999, section 4, figure 4, ask for this under RED and fair queueing.)
+/// Octets of a flow over 600 ms and of one over 20 ms, after two minutes in one router's queue.
+/// (Henderson and Katz 1999, section 4, figure 4, discuss this for RED and fair queueing.)
 fn shares(queue: &str) -> [u64; 2] {
     let tcp = TcpConfig::sack();
     let link = |words: &str| words::parse_link(words).unwrap();
@@ -105,7 +105,7 @@ fn shares(queue: &str) -> [u64; 2] {
 }
 
 #[test]
-fn a_long_way_s_share_depends_on_the_router_s_queue() {
+fn share_of_a_long_path_depends_on_the_queue_discipline() {
     let share = |[long, short]: [u64; 2]| long as f64 / (long + short) as f64;
     let tail = share(shares("limit 40p queue droptail"));
     let red = share(shares("limit 40p queue red 5p 15p 0.02"));
@@ -118,8 +118,8 @@ fn a_long_way_s_share_depends_on_the_router_s_queue() {
 }
 
 #[test]
-fn flows_that_know_their_peer_begin_a_round_trip_earlier() {
-    // One segment each, ten seconds apart; three-way it takes a round trip and a half.
+fn tcp_fast_open_saves_a_round_trip() {
+    // One segment each, ten seconds apart; with a three-way handshake it takes 1.5 round trips.
     let took = |opening| {
         let tcp = TcpConfig { opening, ..TcpConfig::sack() };
         let (mut net, source, sink) = network(&geo(""), &tcp, &[(0, 400), (10, 400)]);
@@ -139,7 +139,7 @@ fn flows_that_know_their_peer_begin_a_round_trip_earlier() {
 }
 
 #[test]
-fn a_router_that_marks_need_not_drop() {
+fn ecn_marks_replace_drops() {
     use satlink::{Direction, DropCause};
     let run = |ecn: bool| {
         let tcp = TcpConfig { ecn, ..TcpConfig::sack() };
@@ -183,7 +183,7 @@ fn narrow(tcp: &TcpConfig, mtu: u16) -> (Network, NodeId, NodeId) {
 }
 
 #[test]
-fn a_router_says_what_its_next_link_takes_and_the_host_remembers() {
+fn path_mtu_is_discovered_and_cached() {
     for tcp in [TcpConfig::sack(), TcpConfig::linux_cubic()] {
         let tcp = TcpConfig { path_mtu: true, ..tcp };
         let (net, source, sink) = narrow(&tcp, 1_100);
@@ -195,12 +195,12 @@ fn a_router_says_what_its_next_link_takes_and_the_host_remembers() {
         assert_eq!(first.snapshot().segment, 1_060 - options);
         assert!(net.too_big() > 0 && first.counters().retransmitted_segments > 0);
         assert_eq!((first.counters().timeouts, first.counters().recoveries), (0, 0));
-        assert_eq!(second.counters().retransmitted_segments, 0, "what the first one learnt");
+        assert_eq!(second.counters().retransmitted_segments, 0, "cached path MTU");
     }
 }
 
 #[test]
-fn a_host_that_does_not_listen_to_routers_gets_nothing_through() {
+fn host_that_ignores_icmp_hits_a_black_hole() {
     let tcp = TcpConfig { retries: 4, ..TcpConfig::sack() };
     let (net, source, sink) = narrow(&tcp, 1_100);
     let first = net.node::<TcpSource>(source).connection(0).unwrap();

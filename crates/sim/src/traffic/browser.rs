@@ -1,45 +1,45 @@
-//! People who read pages: a page, its files, a thought, the next page.
+//! Users who read web pages: a page, its files, a think time, the next page.
 
 use super::{Client, ConnectionPlan, Exchange, Order, Start, mah};
 use crate::Streams;
 use crate::host::{Application, StreamEvent};
 use units::{Instant, RngStream, Span};
 
-/// What a person asks for.
+/// The pages and think times of a user.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Reading {
-    /// As the traces of 1995 have it.
+pub enum BrowsingModel {
+    /// As in the traces of 1995.
     Mah,
-    /// Pages of equal files, with a thought between them that is exponentially distributed.
+    /// Pages of equal files, with exponentially distributed think times.
     Even {
-        /// Files of a page, its own included; at least 1.
+        /// Files of a page, the primary file included; at least 1.
         files: u64,
-        /// Bytes of each file.
+        /// Octets of each file.
         bytes: u64,
-        /// Bytes of each request.
+        /// Octets of each request.
         request: u64,
-        /// The mean time of a thought.
+        /// Mean think time.
         think: Span,
     },
 }
 
-/// A page that was asked for.
+/// A page that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageRead {
-    /// When.
+    /// When it was requested.
     pub asked: Instant,
-    /// When its last byte came.
+    /// When its last octet arrived.
     pub done: Instant,
-    /// Its files, its own included.
+    /// Its files, the primary file included.
     pub files: u64,
-    /// Their bytes.
+    /// Sum of their octets.
     pub bytes: u64,
 }
 
-/// One person, against a [`Server`](super::Server): each page's own file first, then the others
-/// on several connections at once; all connections are the page's own.
+/// A user of a [`Server`](super::Server): the primary file of each page first, then the others on
+/// several connections; each page has its own connections.
 pub struct Browser<I> {
-    reading: Reading,
+    reading: BrowsingModel,
     connections: usize,
     rng: RngStream,
     page: Option<Client<I>>,
@@ -53,13 +53,13 @@ pub struct Browser<I> {
 }
 
 impl<I: Copy + Ord> Browser<I> {
-    /// Reads from `start` on and asks for no page after `until`; the files of a page come on at
-    /// most `connections` connections.
+    /// Reads from `start` on and requests no page after `until`; the files of a page use at most
+    /// `connections` connections.
     ///
     /// # Panics
-    /// When there are to be no connections.
+    /// If `connections` is zero.
     pub fn new(
-        reading: Reading,
+        reading: BrowsingModel,
         connections: usize,
         rng: RngStream,
         start: Instant,
@@ -81,7 +81,7 @@ impl<I: Copy + Ord> Browser<I> {
         }
     }
 
-    /// The pages that came, in order.
+    /// The pages read, in order.
     pub fn pages(&self) -> &[PageRead] {
         &self.pages
     }
@@ -91,7 +91,7 @@ impl<I: Copy + Ord> Browser<I> {
         self.lost + self.page.as_ref().map_or(0, Client::lost)
     }
 
-    /// Whether no page is under way and none will be.
+    /// Whether no page is outstanding and none follows.
     pub fn is_done(&self) -> bool {
         self.page.is_none() && self.next.is_none()
     }
@@ -100,11 +100,11 @@ impl<I: Copy + Ord> Browser<I> {
     fn plan(&mut self, now: Instant) -> Vec<ConnectionPlan> {
         let rng = &mut self.rng;
         let files = match self.reading {
-            Reading::Mah => mah::draw(mah::Size::Files, rng),
-            Reading::Even { files, .. } => files.max(1),
+            BrowsingModel::Mah => mah::draw(mah::Size::Files, rng),
+            BrowsingModel::Even { files, .. } => files.max(1),
         };
         let mut draw = |first: bool| match self.reading {
-            Reading::Mah => {
+            BrowsingModel::Mah => {
                 let (request, reply) = if first {
                     (mah::Size::PrimaryRequest, mah::Size::PrimaryReply)
                 } else {
@@ -112,7 +112,7 @@ impl<I: Copy + Ord> Browser<I> {
                 };
                 Exchange { request: mah::draw(request, rng), response: mah::draw(reply, rng) }
             }
-            Reading::Even { bytes, request, .. } => Exchange { request, response: bytes },
+            BrowsingModel::Even { bytes, request, .. } => Exchange { request, response: bytes },
         };
         let all: Vec<Exchange> = (0..files).map(|file| draw(file == 0)).collect();
         self.files = files;
@@ -133,13 +133,13 @@ impl<I: Copy + Ord> Browser<I> {
 
     fn think(&mut self) -> Span {
         match self.reading {
-            Reading::Mah => mah::think(&mut self.rng),
-            Reading::Even { think, .. } => self.rng.exponential_span(think),
+            BrowsingModel::Mah => mah::think(&mut self.rng),
+            BrowsingModel::Even { think, .. } => self.rng.exponential_span(think),
         }
     }
 
-    /// Whether the page is over, and when the next one is.
-    fn turn(&mut self, now: Instant) {
+    /// Checks whether the page is complete, and schedules the next one.
+    fn check_page(&mut self, now: Instant) {
         let Some(page) = self.page.take_if(|page| page.is_done()) else { return };
         self.lost += page.lost();
         if page.lost() == 0 {
@@ -159,7 +159,7 @@ where
         if let Some(page) = &mut self.page {
             Application::handle_event(page, now, event, streams);
         }
-        self.turn(now);
+        self.check_page(now);
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
@@ -178,6 +178,6 @@ where
         if let Some(page) = &mut self.page {
             page.handle_timeout(now, streams);
         }
-        self.turn(now);
+        self.check_page(now);
     }
 }

@@ -6,7 +6,7 @@ use crate::{Meter, StreamCheck, Streams};
 use std::collections::{BTreeMap, VecDeque};
 use units::{Instant, Span};
 
-/// All clients behind one terminal: they follow their plans and write down what they see.
+/// All clients behind one terminal: they follow their plans and record the results.
 #[derive(Debug)]
 pub struct Client<S> {
     connections: Vec<Connection<S>>,
@@ -14,35 +14,35 @@ pub struct Client<S> {
     received: Meter,
     exchanged: Vec<Exchanged>,
     lost: u64,
-    /// Connections to be opened, and those whose last request waits for another's end.
+    /// Connections to be opened, and those whose last request waits for another connection's end.
     waiting: usize,
-    /// Connections that hold requests back.
+    /// Connections with delayed requests.
     holding: usize,
-    ends: Ends,
+    ends: ClientClose,
 }
 
-/// When a client ends its direction of a stream.
+/// When a client ends its send side of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Ends {
+pub enum ClientClose {
     /// With the last response.
     #[default]
     AfterResponses,
-    /// With the last request, as by T/TCP's `MSG_EOF`.
+    /// With the last request, as T/TCP's `MSG_EOF` does.
     WithRequests,
-    /// Not at all: the server's end is enough.
+    /// Never: the server ends the stream.
     Never,
 }
 
-/// One exchange that has begun.
+/// An exchange that has started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exchanged {
-    /// Which connection, in the order of the plans.
+    /// Index of the connection in the plans.
     pub connection: usize,
-    /// When its connection was opened, for the first one; else when the request was.
+    /// For the first exchange when its connection was opened, otherwise when the request was sent.
     pub asked: Instant,
-    /// When the first byte of the response came.
+    /// When the first octet of the response arrived.
     pub first_byte: Option<Instant>,
-    /// When the last one came.
+    /// When the last octet arrived.
     pub done: Option<Instant>,
 }
 
@@ -50,12 +50,12 @@ pub struct Exchanged {
 struct Connection<S> {
     plan: ConnectionPlan,
     stream: Option<S>,
-    /// Requests that are wanted now, and how much of the first is written.
+    /// Requests to be written, and the octets of the first that are written.
     requests: VecDeque<Head>,
     written: u64,
-    /// Until when requests are held back.
+    /// Until when requests are delayed.
     held: Option<Instant>,
-    /// Responses that are awaited, the place in `exchanged`, and the first one's state.
+    /// Outstanding responses with their index in `exchanged`, and the state of the first.
     responses: VecDeque<(Head, usize)>,
     check: Option<StreamCheck>,
     asked: usize,
@@ -65,7 +65,7 @@ struct Connection<S> {
 }
 
 impl<S: Copy + Ord> Client<S> {
-    /// Clients that will do what `plans` say.
+    /// Clients that follow `plans`.
     pub fn new(plans: Vec<ConnectionPlan>) -> Self {
         let waiting = plans.iter().map(|plan| 1 + usize::from(plan.waits_for.is_some())).sum();
         let connections = plans.into_iter().map(Connection::new).collect();
@@ -77,22 +77,22 @@ impl<S: Copy + Ord> Client<S> {
             received: Meter::new(Span::from_millis(10)),
             exchanged: Vec::new(),
             lost: 0,
-            ends: Ends::default(),
+            ends: ClientClose::default(),
         }
     }
 
-    /// The same, which end their streams otherwise.
+    /// Returns the clients with another way of ending streams.
     #[must_use]
-    pub fn ending(self, ends: Ends) -> Self {
+    pub fn ending(self, ends: ClientClose) -> Self {
         Self { ends, ..self }
     }
 
-    /// Response bytes by the time of their coming.
+    /// Octets of responses received, over time.
     pub fn received(&self) -> &Meter {
         &self.received
     }
 
-    /// All exchanges, in the order in which they began.
+    /// All exchanges, in the order of their start.
     pub fn exchanged(&self) -> &[Exchanged] {
         &self.exchanged
     }
@@ -102,12 +102,12 @@ impl<S: Copy + Ord> Client<S> {
         self.lost
     }
 
-    /// Whether every plan has come to its end.
+    /// Whether all plans are finished.
     pub fn is_done(&self) -> bool {
         self.connections.iter().all(|connection| connection.ended)
     }
 
-    /// When the next connection is to be opened, or the next request to be let go.
+    /// When the next connection is to be opened, or the next delayed request sent.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let waiting = self.connections.iter().filter(|connection| connection.waits());
         let opens = waiting.filter_map(|connection| self.opens_at(connection)).min();
@@ -115,9 +115,9 @@ impl<S: Copy + Ord> Client<S> {
         [opens, held].into_iter().flatten().min()
     }
 
-    /// Opens what is to be opened by `now`, and lets go what was held back until then.
+    /// Opens the connections that are due by `now`, and sends the requests delayed until then.
     pub fn handle_timeout(&mut self, now: Instant, streams: &mut impl Streams<Id = S>) {
-        self.let_go(now, streams);
+        self.send_held(now, streams);
         if self.waiting == 0 {
             return;
         }
@@ -141,7 +141,7 @@ impl<S: Copy + Ord> Client<S> {
         }
     }
 
-    fn let_go(&mut self, now: Instant, streams: &mut impl Streams<Id = S>) {
+    fn send_held(&mut self, now: Instant, streams: &mut impl Streams<Id = S>) {
         if self.holding == 0 {
             return;
         }
@@ -154,17 +154,18 @@ impl<S: Copy + Ord> Client<S> {
         }
     }
 
-    /// A stream takes bytes again.
+    /// Handles a stream that accepts octets again.
     pub fn writable(&mut self, now: Instant, stream: S, streams: &mut impl Streams<Id = S>) {
         if let Some(&index) = self.by_stream.get(&stream) {
             self.write(index, now, streams);
         }
     }
 
-    /// A stream has bytes.
+    /// Handles a stream with octets to read.
     ///
     /// # Panics
-    /// When a byte is not the one that the server sent, or nobody asked for it.
+    ///
+    /// If octets differ from those that the server sent, or were not requested.
     pub fn readable(&mut self, now: Instant, stream: S, streams: &mut impl Streams<Id = S>) {
         let Some(&index) = self.by_stream.get(&stream) else { return };
         loop {
@@ -177,11 +178,11 @@ impl<S: Copy + Ord> Client<S> {
             self.ask(index, now);
             self.write(index, now, streams);
         }
-        // Others may wait for this one.
+        // Other connections may wait for this one.
         self.handle_timeout(now, streams);
     }
 
-    /// A stream is gone.
+    /// Handles a closed stream.
     pub fn gone(&mut self, stream: S) {
         if let Some(index) = self.by_stream.remove(&stream)
             && !self.connections[index].ended
@@ -190,7 +191,7 @@ impl<S: Copy + Ord> Client<S> {
         }
     }
 
-    /// A connection is lost, and with it those that wait for its first response.
+    /// Handles the loss of a connection, and of those that wait for its first response.
     fn lose(&mut self, index: usize) {
         self.connections[index].ended = true;
         self.lost += 1;
@@ -211,7 +212,7 @@ impl<S: Copy + Ord> Client<S> {
         }
     }
 
-    /// All streams are gone.
+    /// Handles the loss of all streams.
     pub fn all_gone(&mut self) {
         while let Some((&stream, _)) = self.by_stream.first_key_value() {
             self.gone(stream);
@@ -237,24 +238,28 @@ impl<S: Copy + Ord> Client<S> {
         self.exchanged.iter().find(|one| one.connection == connection)?.done
     }
 
-    /// Wants the next requests, if it is their turn.
+    /// Queues the next requests, if they are due.
     fn ask(&mut self, index: usize, now: Instant) {
         let connection = &mut self.connections[index];
         let total = connection.plan.exchanges.len();
-        let turn = match connection.plan.order {
+        let check_page = match connection.plan.order {
             Order::OneByOne => (connection.answered + 1).min(total),
             Order::PipelinedAfterFirst if connection.answered == 0 => 1.min(total),
             Order::PipelinedAsNamed if connection.answered == 0 => connection.named(),
             Order::PipelinedAfterFirst | Order::PipelinedAsNamed => total,
         };
-        let turn = if connection.plan.waits_for.is_some() { turn.min(total - 1) } else { turn };
+        let check_page = if connection.plan.waits_for.is_some() {
+            check_page.min(total - 1)
+        } else {
+            check_page
+        };
         let holds = !connection.plan.held.is_zero() && connection.held.is_none();
         let is_over = connection.answered == total && !connection.ended;
-        if (connection.asked < turn || is_over) && holds {
+        if (connection.asked < check_page || is_over) && holds {
             connection.held = Some(now + connection.plan.held);
             self.holding += 1;
         }
-        while connection.asked < turn {
+        while connection.asked < check_page {
             let exchange = connection.plan.exchanges[connection.asked];
             let head = Head {
                 tag: (index as u64) << 32 | connection.asked as u64,
@@ -290,13 +295,16 @@ impl<S: Copy + Ord> Client<S> {
             }
         }
         let total = connection.plan.exchanges.len();
-        if self.ends == Ends::WithRequests && connection.asked == total && !connection.half_closed {
+        if self.ends == ClientClose::WithRequests
+            && connection.asked == total
+            && !connection.half_closed
+        {
             connection.half_closed = true;
             streams.end(now, stream);
         }
         if connection.answered == total && !connection.ended {
             connection.ended = true;
-            if self.ends == Ends::AfterResponses {
+            if self.ends == ClientClose::AfterResponses {
                 streams.end(now, stream);
             }
         }
@@ -304,7 +312,7 @@ impl<S: Copy + Ord> Client<S> {
 
     fn read(&mut self, index: usize, now: Instant, bytes: &[u8]) -> usize {
         let connection = &mut self.connections[index];
-        let &(head, place) = connection.responses.front().expect("bytes that nobody asked for");
+        let &(head, place) = connection.responses.front().expect("octets of a request");
         let check = connection.check.get_or_insert_with(|| StreamCheck::new(head.answer()));
         let left = head.response - check.received();
         let count = usize::try_from(left).map_or(bytes.len(), |left| left.min(bytes.len()));
@@ -339,7 +347,7 @@ impl<S> Connection<S> {
         }
     }
 
-    /// Exchanges that are known of while the first response comes, itself among them.
+    /// Exchanges named by the part of the first response received so far, itself included.
     fn named(&self) -> usize {
         let all = &self.plan.exchanges;
         let Some(first) = all.first() else { return 0 };
@@ -355,7 +363,7 @@ impl<S> Connection<S> {
         self.stream.is_none() && !self.ended
     }
 
-    /// Whether the end that its last request waited for has come.
+    /// Whether the end that its last request waits for has occurred.
     fn may_go_on(&self, all: &[Self]) -> bool {
         let awaited = self.plan.waits_for.filter(|_| !self.ended);
         awaited.is_some_and(|other| all.get(other).is_none_or(|other| other.ended))
@@ -363,7 +371,7 @@ impl<S> Connection<S> {
 }
 
 impl Head {
-    /// Fills `out` with the request's bytes from `offset` on; says how many.
+    /// Fills `out` with octets of the request from `offset` on; returns how many.
     fn piece(&self, offset: u64, left: u64, out: &mut [u8]) -> usize {
         let count = usize::try_from(left).map_or(out.len(), |left| left.min(out.len()));
         let out = &mut out[..count];

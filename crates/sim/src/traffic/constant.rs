@@ -1,26 +1,26 @@
-//! UDP at a constant rate, numbered and timed.
+//! UDP at a constant rate with sequence numbers and timestamps.
 
 use crate::Pattern;
 use crate::network::{Address, IPV4_UDP, Node, Outbox, Packet};
 use units::{BitRate, Instant, Span};
 
-/// Octets before the pattern of a datagram: its number and when it was sent, in nanoseconds.
+/// Octets before the pattern of a datagram: its number and its time of transmission in nanoseconds.
 const HEAD: usize = 16;
 
-/// What a [`ConstantSource`] sends.
+/// The traffic of a [`ConstantSource`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConstantRate {
-    /// Bits per second of IP packets.
+    /// Rate of IP packets in bit/s.
     pub rate: BitRate,
-    /// Bytes of each IP packet; at least 44.
+    /// Octets of each IP packet; at least 44.
     pub packet: usize,
-    /// When the first goes.
+    /// When the first is sent.
     pub from: Instant,
-    /// None goes from here on.
+    /// No datagram is sent from this time on.
     pub until: Instant,
 }
 
-/// A host that sends datagrams evenly spaced to one address.
+/// A host that sends equally spaced datagrams to one address.
 #[derive(Debug)]
 pub struct ConstantSource {
     plan: ConstantRate,
@@ -33,7 +33,7 @@ impl ConstantSource {
     /// Sends from `port` to `to`.
     ///
     /// # Panics
-    /// When packets are shorter than 44 bytes.
+    /// If packets are shorter than 44 octets.
     pub fn new(plan: ConstantRate, port: u16, to: Address) -> Self {
         assert!(plan.packet >= IPV4_UDP + HEAD, "packets of at least 44 bytes");
         Self { plan, to, port, sent: 0 }
@@ -44,7 +44,7 @@ impl ConstantSource {
         self.sent
     }
 
-    /// When the next goes.
+    /// When the next datagram is sent.
     fn next(&self) -> Option<Instant> {
         let at = self.plan.from + self.plan.rate.time_for(self.plan.packet as u64 * self.sent);
         (at < self.plan.until).then_some(at)
@@ -73,57 +73,57 @@ impl Node for ConstantSource {
     fn handle_timeout(&mut self, _: Instant) {}
 }
 
-/// A host that takes such datagrams of one source, and counts.
+/// A host that receives the datagrams of one source.
 #[derive(Debug, Default)]
 pub struct ConstantSink {
     received: u64,
     bytes: u64,
-    /// One more than the highest number.
+    /// The highest number plus one.
     expected: u64,
     late: u64,
     delays: Delays,
 }
 
-/// How long datagrams were under way.
+/// One-way delays of datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delays {
-    /// The shortest.
+    /// Minimum.
     pub least: Option<Span>,
-    /// The longest.
+    /// Maximum.
     pub most: Span,
-    /// The mean deviation of one from the next, smoothed by a sixteenth (RFC 3550, section
+    /// Smoothed difference between consecutive datagrams with a gain of 1/16 (RFC 3550, section
     /// 6.4.1).
     pub jitter: Span,
     last: Option<Span>,
 }
 
 impl ConstantSink {
-    /// Nothing came yet.
+    /// Creates a sink without datagrams.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Datagrams that came.
+    /// Datagrams received.
     pub fn received(&self) -> u64 {
         self.received
     }
 
-    /// Bytes of their IP packets.
+    /// Octets of their IP packets.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Datagrams that did not come, and were sent before one that did.
+    /// Datagrams that were sent before one that arrived, and did not arrive.
     pub fn lost(&self) -> u64 {
         self.expected - self.received
     }
 
-    /// Datagrams that came after one that was sent later.
+    /// Datagrams that arrived after one that was sent later.
     pub fn overtaken(&self) -> u64 {
         self.late
     }
 
-    /// How long they were under way.
+    /// One-way delays.
     pub fn delays(&self) -> Delays {
         self.delays
     }
@@ -131,7 +131,7 @@ impl ConstantSink {
 
 impl Node for ConstantSink {
     /// # Panics
-    /// When a byte is not the one that was sent.
+    /// If octets differ from those sent.
     fn handle_packet(&mut self, now: Instant, packet: &mut Packet) {
         let bytes = packet.bytes();
         let Some((head, body)) = bytes.split_at_checked(HEAD) else { return };
@@ -174,7 +174,7 @@ mod tests {
         Instant::ZERO + Span::from_millis(millis)
     }
 
-    /// 500 bytes at a time, 400 kbit/s for a second, over a link.
+    /// 500 octets at a time, 400 kbit/s for 1 s, over a link.
     fn run(words: &str) -> (u64, ConstantSink) {
         let mut net = Network::new(1, 0);
         let sink = net.host(ConstantSink::new());
@@ -189,11 +189,11 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_every_ten_milliseconds_without_jitter() {
+    fn packet_every_ten_milliseconds_without_jitter() {
         let (sent, sink) = run("both rate 1mbit delay 50ms");
         assert_eq!((sent, sink.received(), sink.bytes()), (100, 100, 50_000));
         assert_eq!((sink.lost(), sink.overtaken()), (0, 0));
-        // 4 ms on the line and 50 ms on the way, each of them.
+        // 4 ms of transmission and 50 ms of propagation for each.
         let delays = sink.delays();
         assert_eq!(
             (delays.least, delays.most),
@@ -203,11 +203,11 @@ mod tests {
     }
 
     #[test]
-    fn what_the_line_does_not_take_waits_and_is_lost() {
-        // Half the rate, five places: one in service, four that wait.
+    fn excess_traffic_is_queued_and_dropped() {
+        // Half the rate, five places: one in service, four queued.
         let (sent, sink) = run("both rate 200kbit limit 5p");
         assert_eq!(sent, 100);
-        // 50 go in the second, and the five that are left after it.
+        // 50 are delivered within the second, and the five queued ones after it.
         assert!((50..=55).contains(&sink.received()), "{}", sink.received());
         assert!(sink.lost() > 40 && sink.delays().most <= Span::from_millis(100));
     }

@@ -1,23 +1,23 @@
-//! The web's load in the background: transfers of the sizes of the Berkeley traces.
+//! Background web load: transfers with the sizes of the Berkeley traces.
 
 use super::mah::{self, Size};
 use super::{ConnectionPlan, Exchange};
 use units::{BitRate, Instant, RngStream, Span};
 
-/// Transfers that begin at random and independently of one another, each a connection of its
-/// own, as the traffic generators of Henderson and Katz 1999 (section 4) make them: of a page's
-/// files one is primary and all others secondary, by Mah's quantiles.
+/// Independent transfers at random times, each on a connection of its own, as the traffic
+/// generators of Henderson and Katz 1999 (section 4): one of a page's files is primary and all
+/// others are secondary, by Mah's quantiles.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WebLoad {
-    /// Bits per second that responses make, on average.
+    /// Mean rate of responses in bit/s.
     pub rate: BitRate,
-    /// Larger files are drawn again. Without, a few very large ones make much of the load: a
-    /// mean over minutes is then far from the mean over days.
+    /// Larger files are redrawn. Without a limit a few very large files make much of the load, so a
+    /// mean over minutes is far from the long-term mean.
     pub largest: Option<u64>,
 }
 
 impl WebLoad {
-    /// The connections that begin from `start` on and before `until`.
+    /// The connections that start from `start` until `until`.
     pub fn plans(
         &self,
         rng: &mut RngStream,
@@ -35,12 +35,12 @@ impl WebLoad {
         plans
     }
 
-    /// The mean time from one beginning to the next.
+    /// Mean time between starts.
     fn between(&self, share: f64) -> Span {
         let largest = self.largest.unwrap_or(u64::MAX);
         let [(primary, fits), (secondary, others)] =
             [Size::PrimaryReply, Size::SecondaryReply].map(|size| mah::mean_up_to(size, largest));
-        // Who does not fit is drawn again, primary or not.
+        // A file above the limit is redrawn, primary or not.
         let weight = share * fits + (1.0 - share) * others;
         let mean = (share * fits * primary + (1.0 - share) * others * secondary) / weight;
         Span::from_secs_f64(mean * 8.0 / self.rate.as_bps() as f64)
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_load_is_what_was_asked_for() {
+    fn load_has_the_configured_rate() {
         let hours = Instant::ZERO + Span::from_secs(100_000);
         for (largest, tolerance) in [(Some(146_000), 0.04), (None, 0.25)] {
             let load = WebLoad { rate: BitRate::from_kbps(80), largest };

@@ -1,22 +1,22 @@
-//! How people browsed in 1995: the quantiles of Mah's traces (B. A. Mah, "An Empirical Model of
-//! HTTP Network Traffic", INFOCOM 1997), which the satellite papers draw their loads from.
+//! Web browsing in 1995: the quantiles of Mah's traces (B. A. Mah, "An Empirical Model of HTTP
+//! Network Traffic", INFOCOM 1997), from which the satellite papers draw their loads.
 //!
-//! Between the quantiles of the table a value is interpolated; below the first it is the first.
-//! A page is a primary file and those that it names; a person reads several pages of one server
-//! and thinks between them.
+//! Values between the quantiles of the table are interpolated; below the first quantile its value
+//! is used. A page is a primary file and the secondary files that it references; a user reads
+//! several pages of one server, with a think time between them.
 
 use units::{RngStream, Span};
 
-/// A share of all values, and the value that they are not above.
+/// A cumulative fraction, and its value.
 type Quantile = (f64, f64);
 
-/// Shares of the rows below.
+/// The cumulative fractions of the rows below.
 const SHARES: [f64; 29] = [
     0.01, 0.02, 0.05, 0.10, 0.15, 0.20, 0.25, 0.30, 0.35, 0.40, 0.45, 0.50, 0.55, 0.60, 0.65, 0.70,
     0.75, 0.80, 0.85, 0.90, 0.925, 0.95, 0.97, 0.98, 0.99, 0.995, 0.998, 0.999, 1.0,
 ];
 
-/// Bytes of a page's own file.
+/// Octets of a page's primary file.
 const PRIMARY_REPLY: [f64; 29] = [
     81.0,
     102.0,
@@ -49,35 +49,35 @@ const PRIMARY_REPLY: [f64; 29] = [
     8_146_976.0,
 ];
 
-/// Bytes of a file that a page names.
+/// Octets of a secondary file.
 const SECONDARY_REPLY: [f64; 29] = [
     81.0, 81.0, 83.0, 103.0, 110.0, 303.0, 422.0, 558.0, 831.0, 1135.0, 1496.0, 1981.0, 2476.0,
     2905.0, 3426.0, 4139.0, 5640.0, 7586.0, 11054.0, 16918.0, 20990.0, 29336.0, 45090.0, 60356.0,
     73490.0, 109_775.0, 191_112.0, 204_121.0, 246_212.0,
 ];
 
-/// Bytes of the request for a page.
+/// Octets of the request for a page.
 const PRIMARY_REQUEST: [f64; 29] = [
     118.0, 128.0, 155.0, 175.0, 200.0, 207.0, 212.0, 217.0, 221.0, 226.0, 233.0, 238.0, 246.0,
     258.0, 269.0, 283.0, 294.0, 319.0, 1074.0, 1114.0, 1124.0, 1133.0, 1144.0, 1147.0, 1158.0,
     1204.0, 1271.0, 1288.0, 1288.0,
 ];
 
-/// Bytes of the request for a file that a page names.
+/// Octets of the request for a secondary file.
 const SECONDARY_REQUEST: [f64; 29] = [
     119.0, 126.0, 135.0, 142.0, 193.0, 199.0, 204.0, 209.0, 213.0, 218.0, 222.0, 227.0, 234.0,
     243.0, 252.0, 264.0, 278.0, 288.0, 300.0, 1057.0, 1061.0, 1073.0, 1121.0, 1135.0, 1152.0,
     1170.0, 1178.0, 1182.0, 1182.0,
 ];
 
-/// Seconds between pages; what took less than a second was no thought.
+/// Seconds between pages; below 1 s it was not a think time.
 const THINKING: [f64; 29] = [
     1.13, 1.30, 1.62, 2.36, 3.36, 4.31, 5.23, 6.53, 8.00, 10.1, 12.5, 15.3, 19.4, 24.3, 31.3, 41.2,
     60.2, 94.2, 194.0, 538.0, 1500.0, 4039.0, 9115.0, 13_890.0, 53_173.0, 64_197.0, 75_131.0,
     78_116.0, 86_400.0,
 ];
 
-/// Files of a page, the page's own included.
+/// Files of a page, the primary file included.
 const FILES: [Quantile; 11] = [
     (0.486, 1.0),
     (0.692, 2.0),
@@ -92,7 +92,7 @@ const FILES: [Quantile; 11] = [
     (1.0, 65.0),
 ];
 
-/// Pages in a row from one server.
+/// Consecutive pages from one server.
 const PAGES: [Quantile; 10] = [
     (0.356, 1.0),
     (0.549, 2.0),
@@ -106,29 +106,29 @@ const PAGES: [Quantile; 10] = [
     (1.0, 37.0),
 ];
 
-/// What is drawn.
+/// A distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// Bytes of a page's own file.
+    /// Octets of a page's primary file.
     PrimaryReply,
-    /// Bytes of a file that a page names.
+    /// Octets of a secondary file.
     SecondaryReply,
-    /// Bytes of the request for a page.
+    /// Octets of the request for a page.
     PrimaryRequest,
-    /// Bytes of the request for a file that a page names.
+    /// Octets of the request for a secondary file.
     SecondaryRequest,
-    /// Files of a page, its own included.
+    /// Files of a page, the primary file included.
     Files,
-    /// Pages in a row from one server.
+    /// Consecutive pages from one server.
     Pages,
 }
 
-/// A number from one of the distributions.
+/// Draws a number from a distribution.
 pub fn draw(size: Size, rng: &mut RngStream) -> u64 {
     quantile(size, rng.uniform())
 }
 
-/// The mean of those numbers that are not above `largest`, and which share of all they are.
+/// The mean of the values up to `largest`, and their fraction of all values.
 pub fn mean_up_to(size: Size, largest: u64) -> (f64, f64) {
     const STEPS: u32 = 200_000;
     let middle = |step: u32| (f64::from(step) + 0.5) / f64::from(STEPS);
@@ -142,7 +142,7 @@ pub fn mean_up_to(size: Size, largest: u64) -> (f64, f64) {
     (sum / f64::from(count.max(1)), f64::from(count) / f64::from(STEPS))
 }
 
-/// The number that a `share` (0 to 1) of one of the distributions is not above.
+/// The quantile `share` (0 to 1) of a distribution.
 pub fn quantile(size: Size, share: f64) -> u64 {
     let value = match size {
         Size::PrimaryReply => at(share, rows(&PRIMARY_REPLY)),
@@ -155,7 +155,7 @@ pub fn quantile(size: Size, share: f64) -> u64 {
     value.ceil() as u64
 }
 
-/// How long somebody thinks before the next page.
+/// Draws a think time before the next page.
 pub fn think(rng: &mut RngStream) -> Span {
     Span::from_secs_f64(at(rng.uniform(), rows(&THINKING)))
 }
@@ -164,7 +164,7 @@ fn rows(values: &[f64; 29]) -> impl Iterator<Item = Quantile> {
     SHARES.into_iter().zip(*values)
 }
 
-/// The value that `share` of all values are not above.
+/// The quantile `share` of the rows.
 fn at(share: f64, rows: impl Iterator<Item = Quantile>) -> f64 {
     let mut below: Option<Quantile> = None;
     for (upper, value) in rows {
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_hit_and_what_lies_between_is_interpolated() {
+    fn quantiles_match_and_values_between_are_interpolated() {
         let reply = |share| at(share, rows(&PRIMARY_REPLY));
         assert_eq!(
             [reply(0.0), reply(0.01), reply(0.5), reply(1.0)],
@@ -195,8 +195,8 @@ mod tests {
 
     #[test]
     fn means_are_those_of_the_traces() {
-        // Their mean primary reply is 17,932 bytes, with a standard error of 400 here; 2.9 files a
-        // page, 4.1 pages in a row.
+        // The mean primary reply in the traces is 17,932 octets, with a standard error of 400 here;
+        // 2.9 files per page, 4.1 consecutive pages.
         let mut rng = RngStream::new(1, 0, "mah");
         let mut mean =
             |size| (0..200_000).map(|_| draw(size, &mut rng) as f64).sum::<f64>() / 200_000.0;

@@ -1,8 +1,8 @@
-//! Who uses the gateways: clients that ask, servers that answer, and what they saw.
+//! Users of the gateways: clients and servers, and their results.
 //!
-//! A request is a head of 24 bytes (a number for its pattern, its length, the response's
-//! length), then a pattern up to its length; the response is a pattern alone. So each side can
-//! check every byte, and nobody keeps any.
+//! A request is a head of 24 octets (its pattern, its length, the response's length), then a
+//! pattern up to its length; the response is a pattern alone. So each side can verify every octet
+//! without storing any.
 
 mod browser;
 mod client;
@@ -13,8 +13,8 @@ mod plan;
 mod server;
 mod web;
 
-pub use browser::{Browser, PageRead, Reading};
-pub use client::{Client, Ends, Exchanged};
+pub use browser::{Browser, BrowsingModel, PageRead};
+pub use client::{Client, ClientClose, Exchanged};
 pub use constant::{ConstantRate, ConstantSink, ConstantSource, Delays};
 pub use load::WebLoad;
 pub use plan::{ConnectionPlan, Exchange, Order, Start};
@@ -73,7 +73,7 @@ where
     }
 }
 
-/// Bytes at the start of a request.
+/// Octets of a request's head.
 pub(crate) const HEAD: u64 = 24;
 
 /// The head of a request.
@@ -101,12 +101,12 @@ impl Head {
         Self { tag: word(), request: word(), response: word() }
     }
 
-    /// The bytes of the request after its head.
+    /// The octets of the request after its head.
     fn body(self) -> Pattern {
         Pattern(self.tag.wrapping_mul(2))
     }
 
-    /// The bytes of the response.
+    /// The octets of the response.
     fn answer(self) -> Pattern {
         Pattern(self.tag.wrapping_mul(2).wrapping_add(1))
     }

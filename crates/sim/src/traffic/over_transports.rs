@@ -1,8 +1,8 @@
-//! Each kind of traffic over each kind of way: TCP, STP, and split paths of both.
+//! Each kind of traffic over each transport: TCP, STP, and split paths of both.
 
 use super::*;
 use crate::Network;
-use crate::host::{BulkReceiver, BulkSender, Host, StandIn, Tcp, Transport, Xstp};
+use crate::host::{BulkReceiver, BulkSender, Host, Interceptor, Tcp, Transport, Xstp};
 use crate::network::{Address, Node, NodeId};
 use crate::pep::Split;
 use satlink::LinkConfig;
@@ -18,11 +18,11 @@ fn link(words: &str) -> LinkConfig {
     satlink::words::parse_link(words).expect("right words")
 }
 
-/// What lies between a user and a server.
+/// The gateways between a user and a server.
 #[derive(Clone, Copy, Debug)]
 enum Between {
     Nothing,
-    /// One gateway, TCP on both its sides.
+    /// One gateway with TCP on both sides.
     Two,
     /// Two gateways with TCP between them.
     ThreeTcp,
@@ -32,8 +32,8 @@ enum Between {
 
 const WAYS: [Between; 4] = [Between::Nothing, Between::Two, Between::ThreeTcp, Between::ThreeStp];
 
-/// Joins the routers or hosts `user` and `server` by a satellite link of 2 Mbit/s and 540 ms that
-/// loses one packet in a hundred; `sides` are the hosts on the user's side and on the server's.
+/// Connects the routers or hosts `user` and `server` by a satellite link of 2 Mbit/s and 540 ms
+/// with a loss of 1 %; `sides` are the hosts on the user's side and on the server's.
 fn join(net: &mut Network, [user, server]: [NodeId; 2], sides: [&[NodeId]; 2], between: Between) {
     let (lan, space) = (link("both rate 100mbit"), link("both rate 2mbit delay 270ms loss 1%"));
     let (plain, far) = (TcpConfig::new_reno(), TcpConfig::sack());
@@ -55,7 +55,7 @@ fn join(net: &mut Network, [user, server]: [NodeId; 2], sides: [&[NodeId]; 2], b
         }
     }
 
-    fn three<N: StandIn>(
+    fn three<N: Interceptor>(
         net: &mut Network,
         [user, server]: [NodeId; 2],
         sides: [&[NodeId]; 2],
@@ -74,7 +74,7 @@ fn join(net: &mut Network, [user, server]: [NodeId; 2], sides: [&[NodeId]; 2], b
     }
 }
 
-/// What a user asks a server for, over some transport, and the seconds it took.
+/// Runs a user's plans against a server over a transport; returns the seconds.
 fn ask<T: Transport>(
     between: Between,
     plans: Vec<ConnectionPlan>,
@@ -117,7 +117,7 @@ const HTTP: [Http; 4] = [
 ];
 
 #[test]
-fn pages_come_in_every_way_over_everything() {
+fn pages_are_fetched_with_every_http_over_every_transport() {
     let sizes = S1711_PAGES[0].even();
     for http in HTTP {
         let plans = || http.plans(at(1), &sizes, 300);
@@ -132,7 +132,7 @@ fn pages_come_in_every_way_over_everything() {
 }
 
 #[test]
-fn files_and_a_web_load_come_over_everything() {
+fn files_and_a_web_load_are_fetched_over_every_transport() {
     let mut rng = units::RngStream::new(1, 0, "load");
     let load = WebLoad { rate: BitRate::from_kbps(80), largest: Some(146_000) };
     let mut plans = ConnectionPlan::file(at(1), 1_000_000);
@@ -144,9 +144,9 @@ fn files_and_a_web_load_come_over_everything() {
     over_stp(plans);
 }
 
-/// A person reads, another sends 1 Mbyte, and 200 kbit/s of UDP go on beside them.
+/// A browsing user beside an upload of 1 Mbyte and 200 kbit/s of UDP.
 #[test]
-fn people_and_bulk_and_datagrams_share_a_way() {
+fn browsing_bulk_and_datagrams_share_a_path() {
     let tcp = TcpConfig::sack();
     for between in WAYS {
         let mut net = Network::new(3, 0);
@@ -155,7 +155,7 @@ fn people_and_bulk_and_datagrams_share_a_way() {
         let lan = link("both rate 100mbit");
         let server = net.host_with(|node| Host::new(Tcp::server(node, &tcp, 80), Server::new()));
         let rng = net.rng("person");
-        let reading = Reading::Mah;
+        let reading = BrowsingModel::Mah;
         let reader = net.host_with(|node| {
             let transport = Tcp::client(node, &tcp, Address::new(server, 80));
             Host::new(transport, Browser::new(reading, 4, rng, at(1), at(60)))
@@ -190,19 +190,19 @@ fn people_and_bulk_and_datagrams_share_a_way() {
         });
         let lost = net.node::<ConstantSink>(counts).lost();
         let sent = net.node::<ConstantSource>(steady).sent();
-        // 3,000 packets; one in a hundred on the way, and what finds a full queue.
+        // 3,000 packets; 1 % is lost on the link, and others at the full queue.
         assert_eq!(sent, 3_000);
         assert!((10..150).contains(&lost), "{between:?}: {lost} of {sent}");
     }
 }
 
-/// The time of a page without loss, worked by hand: nothing but round trips and the line.
+/// The duration of a page without loss, computed from round trips and transmission times.
 #[test]
-fn the_ways_of_http_take_the_round_trips_that_the_recommendation_counts() {
-    // Four elements of 1,000 bytes over 540 ms and a line that takes no time. HTTP/1.0: two round
-    // trips (open, ask) for the page's own, two for all others at once. Keep-alive with three
-    // connections: the second has its first request answered in two more round trips. Serial: one
-    // to open and four. Pipelined: one to open, one, one.
+fn http_variants_take_the_round_trips_of_the_recommendation() {
+    // Four elements of 1,000 octets over 540 ms without transmission time. HTTP/1.0: two round
+    // trips (connect, request) for the primary file, two for all others in parallel. Keep-alive
+    // with three connections: the second has its first response after two more round trips. Serial:
+    // one to connect and four. Pipelined: one to connect, one, one.
     let sizes = [1_000; 4];
     let tcp = TcpConfig::sack();
     let ways = [
@@ -228,14 +228,14 @@ fn the_ways_of_http_take_the_round_trips_that_the_recommendation_counts() {
     }
 }
 
-/// Requests that go while the page's own file still comes save a round trip, worked by hand.
+/// Requests sent while the primary file still arrives save a round trip; computed.
 #[test]
-fn elements_that_are_asked_for_as_they_are_named_come_sooner() {
-    // Six segments of the page's own file in bursts of three, then three elements of 29 segments
-    // together; each segment acknowledged. After the file, whose last burst leaves a window of
-    // five: open, 3, 3, and 5, 10, 14 of elements. As they are named, half of the file names one of
-    // the three, so that its last burst has two of an element or three: open, 3, 5 or 6, 10 or 12,
-    // and the rest.
+fn requesting_elements_as_they_are_named_is_faster() {
+    // Six segments of the primary file in bursts of three, then three elements of 29 segments in
+    // all; each segment acknowledged. After the file, whose last burst leaves a window of five:
+    // connect, 3, 3, and 5, 10, 14 of elements. As they are named, half of the file names one of
+    // the three, so that its last burst has two of an element or three: connect, 3, 5 or 6, 10 or
+    // 12, and the rest.
     let sizes = [8_760, 14_000, 14_000, 14_000];
     let tcp = TcpConfig {
         initial_window: InitialWindow::Segments(3),

@@ -1,21 +1,20 @@
-//! What clients do, written down beforehand.
+//! Plans of client connections.
 
 use super::HEAD;
 use units::{Instant, Span};
 
-/// One connection: when it is opened, and what is asked on it.
+/// A connection: when it is opened, and its exchanges.
 #[derive(Clone, Debug)]
 pub struct ConnectionPlan {
     /// When it is opened.
     pub start: Start,
-    /// Who waits for whom.
+    /// Order of requests and responses.
     pub order: Order,
     /// Requests and responses, in order.
     pub exchanges: Vec<Exchange>,
-    /// The last request waits until this connection, counted from 0, has come to its end.
+    /// The last request waits until this connection, counted from 0, has ended.
     pub waits_for: Option<usize>,
-    /// Requests, and the end, are held back for so long: by a program that gathers them, or a
-    /// person who thinks.
+    /// Delay of requests and of the end, for a program that collects them or a user's think time.
     pub held: Span,
 }
 
@@ -26,12 +25,13 @@ pub enum Start {
     At(Instant),
     /// When the first response on this connection, counted from 0, is complete.
     AfterFirstOf(usize),
-    /// When the first response on connection `after` is complete, and fewer than `at_once` of
-    /// those that are opened in the same turn are open: the next as soon as one has ended.
+    /// When the first response on connection `after` is complete and fewer than `at_once` of the
+    /// connections with the same condition are open; the next one is opened as soon as one has
+    /// ended.
     InTurn {
-        /// Which connection's first response, counted from 0.
+        /// The connection of the first response, counted from 0.
         after: usize,
-        /// How many may be open; at least 1.
+        /// Maximum number of open connections; at least 1.
         at_once: usize,
     },
 }
@@ -39,30 +39,30 @@ pub enum Start {
 /// When requests are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Each once the response before it is complete.
+    /// Each when the previous response is complete.
     OneByOne,
-    /// All but the first once the first response is complete.
+    /// All but the first when the first response is complete.
     PipelinedAfterFirst,
-    /// All but the first as the first response names them: each once its share of it is there.
+    /// All but the first as the first response names them, in equal parts of it.
     PipelinedAsNamed,
 }
 
-/// A request and its response, bytes. A request has at least 24, a response at least one.
+/// Octets of a request and of its response. A request has at least 24, a response at least one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exchange {
-    /// Bytes to the server.
+    /// Octets to the server.
     pub request: u64,
-    /// Bytes back.
+    /// Octets from the server.
     pub response: u64,
 }
 
 impl ConnectionPlan {
-    /// One request for `response` bytes at `start`.
+    /// One request for `response` octets at `start`.
     pub fn download(start: Instant, response: u64) -> Self {
         Self::single(start, Exchange { request: 300, response })
     }
 
-    /// `request` bytes to the server from `start` on, and a short answer at the end.
+    /// `request` octets to the server from `start` on, and a short response at the end.
     pub fn upload(start: Instant, request: u64) -> Self {
         Self::single(start, Exchange { request, response: 100 })
     }
@@ -72,13 +72,13 @@ impl ConnectionPlan {
         Self::new(Start::At(start), Order::OneByOne, vec![exchange])
     }
 
-    /// A connection that waits for no other's end.
+    /// A connection that does not wait for another one's end.
     pub fn new(start: Start, order: Order, exchanges: Vec<Exchange>) -> Self {
         Self { start, order, exchanges, waits_for: None, held: Span::ZERO }
     }
 
-    /// A file of `bytes`, fetched as by FTP from `start` on: a control connection with two
-    /// commands, the file on a connection of its own, and a last command when it is there.
+    /// A file of `bytes` octets, fetched as with FTP from `start` on: a control connection with two
+    /// commands, the file on a connection of its own, and a final command when it has arrived.
     pub fn file(start: Instant, bytes: u64) -> Vec<Self> {
         let command = Exchange { request: 40, response: 80 };
         let control = Self {
@@ -89,9 +89,9 @@ impl ConnectionPlan {
         vec![control, Self::new(Start::AfterFirstOf(0), Order::OneByOne, vec![file])]
     }
 
-    /// A page of `objects` equal objects of `bytes` together, asked for from `start` on: the
-    /// first alone; then, with one connection, all others at once, with more, one at a time on
-    /// each.
+    /// A page of `objects` equal objects with `bytes` octets in all, requested from `start` on: the
+    /// first alone; then on one connection all others pipelined, or on more connections one at a
+    /// time on each.
     pub fn page(start: Instant, objects: u64, bytes: u64, connections: usize) -> Vec<Self> {
         let size = |index: u64| bytes / objects + u64::from(index < bytes % objects);
         let exchange = |index: u64| Exchange { request: 300, response: size(index) };
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_has_its_objects_and_bytes() {
+    fn page_has_its_objects_and_octets() {
         for connections in [1, 6] {
             let plans = ConnectionPlan::page(Instant::ZERO, 30, 212_207, connections);
             assert_eq!(plans.len(), connections);

@@ -5,7 +5,7 @@ use crate::{Meter, StreamCheck, Streams};
 use std::collections::{BTreeMap, VecDeque};
 use units::{Instant, Span};
 
-/// All servers behind one hub: they read requests and answer them.
+/// All servers behind one hub: they read requests and respond.
 #[derive(Debug)]
 pub struct Server<S> {
     connections: BTreeMap<S, Connection>,
@@ -19,38 +19,38 @@ pub struct Server<S> {
 struct Connection {
     head: Vec<u8>,
     request: Option<(Head, StreamCheck)>,
-    /// What is to be answered; how much of the first is written.
+    /// Outstanding responses; octets of the first that are written.
     responses: VecDeque<Head>,
     written: u64,
-    /// It is to be ended when all is answered: the client has ended, or this server closes.
+    /// The stream ends after the last response: the client has ended, or this server closes.
     ends: bool,
     ended: bool,
-    /// Until when the program takes its time, and whether it did so before the end.
+    /// End of the current processing delay, and whether the delay before the end has passed.
     due: Option<Instant>,
     paused: bool,
 }
 
 impl<S: Copy + Ord> Server<S> {
-    /// Servers that nobody has asked anything yet.
+    /// Creates servers without connections.
     pub fn new() -> Self {
         let received = Meter::new(Span::from_millis(10));
         Self { connections: BTreeMap::new(), received, lost: 0, closes: false, pause: Span::ZERO }
     }
 
-    /// The same, closing each connection with its first response, as HTTP/1.0 does.
+    /// Returns servers that close each connection after its first response, as in HTTP/1.0.
     #[must_use]
     pub fn closing(self) -> Self {
         Self { closes: true, ..self }
     }
 
-    /// The same, with a program that takes so long before it answers, and again before it ends a
-    /// connection. Acknowledgements do not wait for it.
+    /// Returns servers with a processing delay before each response, and again before they end a
+    /// connection. Acknowledgements are not delayed.
     #[must_use]
     pub fn pausing(self, pause: Span) -> Self {
         Self { pause, ..self }
     }
 
-    /// When the program has taken its time.
+    /// When a processing delay ends.
     pub fn poll_timeout(&self) -> Option<Instant> {
         if self.pause.is_zero() {
             return None;
@@ -58,7 +58,7 @@ impl<S: Copy + Ord> Server<S> {
         self.connections.values().filter_map(|connection| connection.due).min()
     }
 
-    /// Answers and ends what is due.
+    /// Sends the responses and ends that are due.
     pub fn handle_timeout(&mut self, now: Instant, streams: &mut impl Streams<Id = S>) {
         if self.pause.is_zero() {
             return;
@@ -71,7 +71,7 @@ impl<S: Copy + Ord> Server<S> {
         }
     }
 
-    /// Request bytes by the time of their coming.
+    /// Octets of requests received, over time.
     pub fn received(&self) -> &Meter {
         &self.received
     }
@@ -81,22 +81,23 @@ impl<S: Copy + Ord> Server<S> {
         self.lost
     }
 
-    /// A stream was opened.
+    /// Handles an opened stream.
     pub fn opened(&mut self, stream: S) {
         self.connections.insert(stream, Connection::default());
     }
 
-    /// A stream takes bytes again.
+    /// Handles a stream that accepts octets again.
     pub fn writable(&mut self, now: Instant, stream: S, streams: &mut impl Streams<Id = S>) {
         if let Some(connection) = self.connections.get_mut(&stream) {
             connection.write(now, stream, self.pause, streams);
         }
     }
 
-    /// A stream has bytes.
+    /// Handles a stream with octets to read.
     ///
     /// # Panics
-    /// When a byte is not the one that the client sent.
+    ///
+    /// If octets differ from those that the client sent.
     pub fn readable(&mut self, now: Instant, stream: S, streams: &mut impl Streams<Id = S>) {
         let Some(connection) = self.connections.get_mut(&stream) else { return };
         loop {
@@ -116,7 +117,7 @@ impl<S: Copy + Ord> Server<S> {
         connection.write(now, stream, self.pause, streams);
     }
 
-    /// The client will send no more on a stream.
+    /// Handles the end of a client's send side.
     pub fn ended(&mut self, now: Instant, stream: S, streams: &mut impl Streams<Id = S>) {
         if let Some(connection) = self.connections.get_mut(&stream) {
             connection.ends = true;
@@ -124,7 +125,7 @@ impl<S: Copy + Ord> Server<S> {
         }
     }
 
-    /// A stream is gone.
+    /// Handles a closed stream.
     pub fn gone(&mut self, stream: S) {
         if let Some(connection) = self.connections.remove(&stream) {
             self.lost += u64::from(!connection.ended);
@@ -133,7 +134,7 @@ impl<S: Copy + Ord> Server<S> {
 }
 
 impl<S: Copy + Ord> Server<S> {
-    /// All streams are gone.
+    /// Handles the loss of all streams.
     pub fn all_gone(&mut self) {
         let open = self.connections.values().filter(|connection| !connection.ended);
         self.lost += open.count() as u64;

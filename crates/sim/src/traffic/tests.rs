@@ -1,10 +1,11 @@
-//! Clients and servers joined by streams that take no time.
+//! Clients and servers connected by streams without delay.
 
 use super::*;
 use std::collections::BTreeMap;
 use units::Span;
 
-/// One side's view of streams that end in the other's buffers; small, so that writes stop short.
+/// One side of streams whose data is moved to the other's buffers; small, so that writes are
+/// partial.
 #[derive(Default)]
 struct Half {
     incoming: BTreeMap<u32, Vec<u8>>,
@@ -51,7 +52,7 @@ fn carry(from: &mut Half, to: &mut Half) -> Vec<u32> {
     moved
 }
 
-/// Runs `plans` to their end, 1 ms to a round; the clients and the rounds that it took.
+/// Runs `plans`, 1 ms per iteration; returns the clients and the number of iterations.
 fn run(plans: Vec<ConnectionPlan>) -> (Client<u32>, u64) {
     let (mut client, mut server) = (Client::new(plans), Server::new());
     let (mut left, mut right) = (Half::default(), Half::default());
@@ -75,11 +76,11 @@ fn run(plans: Vec<ConnectionPlan>) -> (Client<u32>, u64) {
             return (client, round);
         }
     }
-    panic!("the plans never come to their end");
+    panic!("the plans do not finish");
 }
 
 #[test]
-fn a_download_and_an_upload_are_checked_to_the_last_byte() {
+fn download_and_upload_are_verified() {
     let start = Instant::ZERO;
     let (client, _) =
         run(vec![ConnectionPlan::download(start, 100_000), ConnectionPlan::upload(start, 50_000)]);
@@ -89,8 +90,8 @@ fn a_download_and_an_upload_are_checked_to_the_last_byte() {
 }
 
 #[test]
-fn six_connections_take_a_page_one_object_at_a_time() {
-    // Objects of 7,074 bytes in pieces of 1,000: eight rounds each; 1 + 5 objects in a row.
+fn six_connections_fetch_one_object_at_a_time_each() {
+    // Objects of 7,074 octets in pieces of 1,000: eight iterations each; 1 + 5 consecutive objects.
     let (client, rounds) = run(ConnectionPlan::page(Instant::ZERO, 30, 212_207, 6));
     assert_eq!(client.exchanged().len(), 30);
     assert!((46..=50).contains(&rounds), "{rounds}");
@@ -98,7 +99,7 @@ fn six_connections_take_a_page_one_object_at_a_time() {
 }
 
 #[test]
-fn one_connection_takes_a_page_in_two_turns() {
+fn one_connection_fetches_a_page_in_two_rounds() {
     let (client, _) = run(ConnectionPlan::page(Instant::ZERO, 30, 212_207, 1));
     let first_done = client.exchanged()[0].done;
     assert!(client.exchanged()[1..].iter().all(|one| Some(one.asked) == first_done));
@@ -106,7 +107,7 @@ fn one_connection_takes_a_page_in_two_turns() {
 
 #[test]
 #[should_panic(expected = "the server's bytes")]
-fn a_wrong_byte_is_found() {
+fn wrong_octet_is_detected() {
     let mut client = Client::new(vec![ConnectionPlan::download(Instant::ZERO, 100)]);
     let mut left = Half::default();
     client.handle_timeout(Instant::ZERO, &mut left);
@@ -115,7 +116,7 @@ fn a_wrong_byte_is_found() {
 }
 
 #[test]
-fn a_server_of_http_1_0_ends_a_connection_when_it_has_answered() {
+fn http_1_0_server_ends_a_connection_after_the_response() {
     for closes in [false, true] {
         let mut client = Client::new(vec![ConnectionPlan::download(Instant::ZERO, 500)]);
         let mut server = if closes { Server::new().closing() } else { Server::new() };
@@ -130,7 +131,7 @@ fn a_server_of_http_1_0_ends_a_connection_when_it_has_answered() {
 }
 
 #[test]
-fn a_server_takes_its_time_before_it_answers_and_before_it_ends() {
+fn server_has_a_processing_delay_before_response_and_end() {
     let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
     let mut client = Client::new(vec![ConnectionPlan::download(at(0), 500)]);
     let mut server = Server::new().closing().pausing(Span::from_millis(5));
@@ -149,7 +150,7 @@ fn a_server_takes_its_time_before_it_answers_and_before_it_ends() {
     assert_eq!((right.ended.as_slice(), server.poll_timeout()), ([0].as_slice(), None));
 }
 
-/// Runs a browser against a server, 1 ms to a round.
+/// Runs a browser against a server, 1 ms per iteration.
 fn browse(mut browser: Browser<u32>, rounds: u64) -> Browser<u32> {
     use crate::host::StreamEvent;
     let mut server = Server::new();
@@ -172,11 +173,11 @@ fn browse(mut browser: Browser<u32>, rounds: u64) -> Browser<u32> {
 }
 
 #[test]
-fn a_person_reads_page_after_page_and_thinks_between() {
+fn user_reads_pages_with_think_times() {
     let rng = |name| units::RngStream::new(1, 0, name);
     let end = Instant::from_nanos(20_000_000_000);
     let even =
-        Reading::Even { files: 5, bytes: 3_000, request: 300, think: Span::from_millis(200) };
+        BrowsingModel::Even { files: 5, bytes: 3_000, request: 300, think: Span::from_millis(200) };
     let start = Instant::from_nanos(1_000_000_000);
     let browser = browse(Browser::new(even, 2, rng("even"), start, end), 22_000);
     let pages = browser.pages();
@@ -186,14 +187,14 @@ fn a_person_reads_page_after_page_and_thinks_between() {
     let pauses = pages.windows(2).map(|pair| pair[1].asked.since(pair[0].done).as_secs_f64());
     let mean = pauses.sum::<f64>() / (pages.len() - 1) as f64;
     assert!((0.14..0.26).contains(&mean), "{mean}");
-    // The first file alone, then two each on two connections: three turns of three rounds.
+    // The first file alone, then two each on two connections: three rounds of three iterations.
     assert!(pages.iter().all(|page| page.done.since(page.asked) >= Span::from_millis(8)));
-    let browser = browse(Browser::new(Reading::Mah, 4, rng("mah"), start, end), 300_000);
+    let browser = browse(Browser::new(BrowsingModel::Mah, 4, rng("mah"), start, end), 300_000);
     assert!(!browser.pages().is_empty());
 }
 
 #[test]
-fn a_file_has_a_control_connection_around_it() {
+fn file_transfer_has_a_control_connection() {
     let (client, _) = run(ConnectionPlan::file(Instant::ZERO, 100_000));
     let [ask, file, bye] = client.exchanged() else { panic!("{:?}", client.exchanged()) };
     assert_eq!([ask.connection, file.connection, bye.connection], [0, 1, 0]);
@@ -203,7 +204,7 @@ fn a_file_has_a_control_connection_around_it() {
 }
 
 #[test]
-fn requests_are_held_back_and_others_go_on() {
+fn delayed_requests_do_not_delay_other_connections() {
     let exchange = Exchange { request: 300, response: 500 };
     let held = |held| ConnectionPlan {
         held,

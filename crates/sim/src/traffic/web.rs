@@ -1,17 +1,17 @@
-//! Web pages, and the ways in which HTTP fetches them (ITU-R S.1711 Annex 3, section 5.3).
+//! Web pages, and the HTTP variants that fetch them (ITU-R S.1711 Annex 3, section 5.3).
 
 use super::mah;
 use super::plan::{ConnectionPlan, Exchange, Order, Start};
 use units::{Instant, RngStream};
 
-/// A page, by what is known of it.
+/// A page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WebPage {
     /// Its name.
     pub name: &'static str,
-    /// Its elements, its own file included; at least one.
+    /// Its elements, the primary file included; at least one.
     pub elements: u64,
-    /// Their bytes together.
+    /// Sum of their octets.
     pub bytes: u64,
 }
 
@@ -24,42 +24,42 @@ pub const S1711_PAGES: [WebPage; 5] = [
     WebPage { name: "RBLAB", elements: 8, bytes: 72_103 },
 ];
 
-/// How a page is fetched; its own file always alone and first.
+/// How a page is fetched; the primary file always first and alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Http {
     /// HTTP/1.0: a connection for each element (section 5.3.1).
     PerElement {
-        /// Connections under way at once, at most; 4 in the browsers of the time. At least 1.
+        /// Maximum number of simultaneous connections; 4 in the browsers of the time. At least 1.
         at_once: usize,
     },
-    /// HTTP/1.0 with "keep-alive": connections that each fetch one element after another
-    /// (section 5.3.2).
+    /// HTTP/1.0 with "keep-alive": connections that each fetch one element after another (section
+    /// 5.3.2).
     KeepAlive {
-        /// How many; at least 1.
+        /// Number of connections; at least 1.
         connections: usize,
     },
     /// HTTP/1.1 on one connection, one element after another (section 5.3.3).
     Serial,
-    /// HTTP/1.1 on one connection, elements asked for as soon as the page's own file has named
-    /// them (sections 5.3.4 and 5.3.5), which it does evenly from its beginning to its end.
+    /// HTTP/1.1 on one connection, elements requested as soon as the primary file has named them
+    /// (sections 5.3.4 and 5.3.5), which it does evenly from its beginning to its end.
     Pipelined,
 }
 
 impl WebPage {
-    /// The bytes of each element when all are of one size.
+    /// The octets of each element if all have the same size.
     pub fn even(&self) -> Vec<u64> {
         (0..self.elements)
             .map(|index| self.bytes / self.elements + u64::from(index < self.bytes % self.elements))
             .collect()
     }
 
-    /// The bytes of each element, drawn from the sizes of Mah's secondary files and scaled to the
-    /// page's bytes; at least one byte each. (The Recommendation does not give them.)
+    /// The octets of each element, drawn from the sizes of Mah's secondary files and scaled to the
+    /// page's octets; at least one octet each. (The Recommendation does not give them.)
     pub fn drawn(&self, rng: &mut RngStream) -> Vec<u64> {
         let drawn: Vec<u64> =
             (0..self.elements).map(|_| mah::draw(mah::Size::SecondaryReply, rng)).collect();
         let all = u128::from(drawn.iter().sum::<u64>().max(1));
-        // Rounding moves the borders between elements, so that the sum is exact.
+        // The borders between elements are rounded, so that the sum is exact.
         let spare = self.bytes.saturating_sub(self.elements);
         let (mut sum, mut border) = (0, 0);
         drawn
@@ -74,20 +74,20 @@ impl WebPage {
 }
 
 impl Http {
-    /// Connections that fetch elements of these `sizes` from `start` on, with requests of
-    /// `request` bytes.
+    /// Connections that fetch elements of these `sizes` from `start` on, with requests of `request`
+    /// octets.
     ///
     /// # Panics
     /// Without an element or a connection.
     pub fn plans(self, start: Instant, sizes: &[u64], request: u64) -> Vec<ConnectionPlan> {
-        assert!(!sizes.is_empty(), "a page has its own file");
+        assert!(!sizes.is_empty(), "a page has a primary file");
         let ask = |&response: &u64| Exchange { request, response };
         let all = || sizes.iter().map(ask).collect();
         match self {
             Self::PerElement { at_once } => {
                 assert!(at_once > 0, "elements need a connection");
-                let turn = Start::InTurn { after: 0, at_once };
-                let begin = |index| if index == 0 { Start::At(start) } else { turn };
+                let check_page = Start::InTurn { after: 0, at_once };
+                let begin = |index| if index == 0 { Start::At(start) } else { check_page };
                 let alone = |(index, size)| {
                     ConnectionPlan::new(begin(index), Order::OneByOne, vec![ask(size)])
                 };
@@ -128,7 +128,7 @@ mod tests {
     ];
 
     #[test]
-    fn every_way_fetches_every_element_once() {
+    fn every_http_variant_fetches_every_element_once() {
         let mut rng = RngStream::new(1, 0, "pages");
         for page in S1711_PAGES {
             for sizes in [page.even(), page.drawn(&mut rng)] {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pages_are_those_of_table_21() {
+    fn pages_match_table_21() {
         let [elements, bytes] = [|page: &WebPage| page.elements, |page: &WebPage| page.bytes]
             .map(|read| S1711_PAGES.iter().map(read).sum::<u64>());
         assert_eq!((elements, bytes), (108, 934_420));

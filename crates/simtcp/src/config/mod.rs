@@ -1,4 +1,4 @@
-//! What a TCP is made of.
+//! Configuration of a TCP.
 
 mod axes;
 mod presets;
@@ -12,83 +12,83 @@ use crate::round_trip::RtoConfig;
 use core::fmt;
 use units::Span;
 
-/// How a TCP behaves: a choice on each of the three axes, and options.
+/// Parameters of a TCP: a choice on each of the three axes, and options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TcpConfig {
-    /// First axis: what goes before the data.
+    /// First axis: connection opening.
     pub opening: Opening,
-    /// Second axis: what is lost, and retransmitted.
+    /// Second axis: loss recovery.
     pub recovery: RecoveryKind,
-    /// Third axis: how much may be on the way.
+    /// Third axis: congestion window.
     pub window: WindowKind,
-    /// Largest segment that is taken, in bytes after the headers without options: the MTU less
-    /// 40 (RFC 6691).
+    /// Maximum segment size received, in octets after the headers without options: the MTU less 40
+    /// (RFC 6691).
     pub max_segment: u16,
-    /// Before the first acknowledgement.
+    /// Window before the first acknowledgement.
     pub initial_window: InitialWindow,
-    /// In slow start an acknowledgement opens the window by as many segments at most; None: by
-    /// all that it acknowledges (RFC 5681, section 3.1: 1; RFC 3465, section 2.2: 2; Linux: all).
+    /// Maximum window growth per acknowledgement in slow start, in segments; `None`: all
+    /// acknowledged data (RFC 5681, section 3.1: 1; RFC 3465, section 2.2: 2; Linux: all).
     pub slow_start_limit: Option<u32>,
-    /// Congestion avoidance counts acknowledged bytes (RFC 3465, section 2.1); if not, each
-    /// acknowledgement opens the window by SMSS²/cwnd, whatever it acknowledges (RFC 2581,
-    /// equation 2), and delayed acknowledgements halve its growth.
+    /// Congestion avoidance counts acknowledged octets (RFC 3465, section 2.1). Otherwise each
+    /// acknowledgement opens the window by SMSS²/cwnd (RFC 2581, equation 2), and delayed
+    /// acknowledgements halve its growth.
     pub byte_counting: bool,
-    /// Idle for longer than the retransmission timer.
+    /// Window after an idle time longer than the retransmission timeout.
     pub after_idle: AfterIdle,
-    /// The first two duplicates let new data out (RFC 3042).
+    /// Limited transmit: the first two duplicates send new data (RFC 3042).
     pub limited_transmit: bool,
-    /// When NewReno's retransmission timer starts anew during a repair.
+    /// When NewReno restarts the retransmission timer during recovery.
     pub repair_timer: RepairTimer,
-    /// During a repair sending follows what arrives, down to the threshold (RFC 6937).
+    /// Proportional rate reduction during recovery (RFC 6937).
     pub proportional_reduction: bool,
-    /// Segments keep distance: the window in half a round trip in slow start, later in five
-    /// sixths of one, as Linux does with fq; a window with a rate of its own is paced in any case.
+    /// Pacing: in slow start the window is sent in half a round trip, later in 5/6 of one, as in
+    /// Linux with fq. Windows with a rate of their own are always paced.
     pub pacing: bool,
-    /// Segments shrink to what the path takes: when a router says so
-    /// ([`Endpoint::handle_too_big`](crate::Endpoint::handle_too_big); RFC 1191), and when full
-    /// ones time out again and again where none does (RFC 4821, section 7.7).
+    /// Path MTU discovery: by ICMP ([`Endpoint::handle_too_big`](crate::Endpoint::handle_too_big);
+    /// RFC 1191), and black-hole detection after repeated timeouts of full segments (RFC 4821,
+    /// section 7.7).
     pub path_mtu: bool,
-    /// Before a loss reduces the window, the path is asked (both ends must).
+    /// TCP-probing before a loss reduces the window (both ends must support it).
     pub probing: Option<Probing>,
-    /// Marks of queues are understood, and told (RFC 3168).
+    /// ECN (RFC 3168).
     pub ecn: bool,
-    /// What arrived twice is reported in the first block (RFC 2883).
+    /// Duplicates are reported in the first SACK block (RFC 2883).
     pub d_sack: bool,
-    /// With timestamps: what is older than the newest in order is dropped (PAWS; RFC 7323,
+    /// With timestamps: segments older than the newest in order are dropped (PAWS; RFC 7323,
     /// section 5).
     pub paws: bool,
-    /// A short segment waits while anything is not acknowledged (RFC 896; RFC 9293,
+    /// Nagle's algorithm: a short segment waits while data is unacknowledged (RFC 896; RFC 9293,
     /// section 3.7.4).
     pub nagle: bool,
     /// Windows beyond 65,535 bytes (RFC 7323, section 2).
     pub window_scale: bool,
-    /// Timestamps (RFC 7323, section 3) of this grain; None: one sample in a round trip.
+    /// Timestamps (RFC 7323, section 3) with this granularity; `None`: one sample per round trip.
     pub timestamps: Option<Span>,
-    /// SACK blocks for what arrives out of order (RFC 2018).
+    /// SACK blocks (RFC 2018).
     pub sack: bool,
-    /// The third segment of a handshake and what acknowledges a FIN go alone, as where a kernel
-    /// answers before its application has run; if not, they ride on what the application has
-    /// written or closed at the same moment.
+    /// The third segment of a handshake and the acknowledgement of a FIN are sent standalone, as by
+    /// a kernel that responds before the application runs. Otherwise they are piggybacked on what
+    /// the application writes at the same time.
     pub answers_first: bool,
     /// When data is acknowledged.
     pub delayed_ack: DelayedAck,
     /// The retransmission timer.
     pub rto: RtoConfig,
-    /// Bytes that are kept until the peer has them.
+    /// Send buffer in octets.
     pub send_buffer: u64,
-    /// Bytes that are kept until they are read; the window that the peer is told.
+    /// Receive buffer in octets; limits the advertised window.
     pub receive_buffer: u64,
-    /// Timeouts in a row after which the connection is given up (R2 of RFC 9293, section 3.8.3).
+    /// Consecutive timeouts after which the connection is aborted (R2 of RFC 9293, section 3.8.3).
     pub retries: u32,
     /// 2 MSL, the length of TIME-WAIT (RFC 9293, section 3.6.1).
     pub time_wait: Span,
 }
 
 impl TcpConfig {
-    /// Whether an endpoint can be made of it.
+    /// Checks the configuration.
     ///
     /// # Errors
-    /// The first setting that makes no sense.
+    /// The first invalid setting.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let checks = [
             (self.max_segment >= 64, "max_segment", "64 to 65535 bytes"),
@@ -134,12 +134,12 @@ impl TcpConfig {
     }
 }
 
-/// A setting that makes no sense.
+/// An invalid setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    /// Which.
+    /// Its name.
     pub setting: &'static str,
-    /// What it may be.
+    /// The allowed values.
     pub allowed: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! TCPs that have names.
+//! Named configurations.
 
 use super::{
     AfterIdle, DelayedAck, EarlyEnd, InitialWindow, Opening, RecoveryKind, RepairTimer, TcpConfig,
@@ -8,20 +8,19 @@ use crate::probing::Probing;
 use crate::round_trip::{Estimator, RtoConfig};
 use units::Span;
 
-/// Segments that a Linux receiver acknowledges one by one. It does so as long as the window that it
-/// tells grows, which is by two segments for each that arrives: from half of its buffer to five
-/// eighths of it, as it was seen to with a largest buffer of 32 MB (`tcp_rmem`). That matters to
-/// HyStart, which looks for acknowledgements that follow each other closely.
+/// Segments that a Linux receiver acknowledges one by one: as long as its advertised window grows,
+/// by two segments per arrival, from 1/2 to 5/8 of its buffer, as observed with a maximum buffer of
+/// 32 MB (`tcp_rmem`). This matters to HyStart, which evaluates closely spaced acknowledgements.
 const WHILE_THE_WINDOW_GROWS: u32 = 1_448;
 
 impl TcpConfig {
-    /// Reno: fast retransmit and fast recovery that ends with the first new acknowledgement
-    /// (RFC 2001, section 4; RFC 5681, section 3.2), without options.
+    /// Reno: fast retransmit, and fast recovery that ends with the first new acknowledgement (RFC
+    /// 2001, section 4; RFC 5681, section 3.2), without options.
     pub fn reno() -> Self {
         Self { recovery: RecoveryKind::Reno, ..Self::new_reno() }
     }
 
-    /// NewReno as the RFCs have it, without options: RFC 5681, 6582, 6298, 3390.
+    /// NewReno as specified, without options: RFC 5681, 6582, 6298, 3390.
     pub fn new_reno() -> Self {
         Self {
             opening: Opening::ThreeWay,
@@ -74,12 +73,12 @@ impl TcpConfig {
         Self { recovery: RecoveryKind::SackNewReno, ..Self::sack_reno() }
     }
 
-    /// NewReno's window with SACK's recovery as the RFCs have it: RFC 5681, 2018, 6675.
+    /// NewReno's window with SACK recovery as specified: RFC 5681, 2018, 6675.
     pub fn sack() -> Self {
         Self { recovery: RecoveryKind::Sack, sack: true, ..Self::new_reno() }
     }
 
-    /// CUBIC with what goes with it today: RFC 9438, SACK, timestamps, ten segments at the start
+    /// CUBIC with current options: RFC 9438, SACK, timestamps, an initial window of ten segments
     /// (RFC 6928), and Linux's timers.
     pub fn cubic() -> Self {
         Self {
@@ -108,17 +107,18 @@ impl TcpConfig {
         }
     }
 
-    /// [`cubic`](Self::cubic) with HyStart++: what Linux does, made of RFCs alone. Over 10 Mbit/s,
-    /// 600 ms and a queue of one product it reaches 0.94 of the bound in 60 s, where Linux reached
-    /// 0.96, and 0.91 without the early end. [`linux_cubic`](Self::linux_cubic) is nearer.
+    /// [`cubic`](Self::cubic) with HyStart++: Linux's behaviour composed of RFCs. Over 10 Mbit/s,
+    /// 600 ms and a queue of one bandwidth-delay product it reaches 0.94 of the bound in 60 s,
+    /// where Linux reached 0.96, and 0.91 without HyStart++. [`linux_cubic`](Self::linux_cubic) is
+    /// closer.
     pub fn linux() -> Self {
         let early_end = EarlyEnd::HyStartPlusPlus;
         Self { window: WindowKind::Cubic { early_end }, ..Self::cubic() }
     }
 
-    /// A Linux kernel's cubic as it comes: its HyStart, losses found by time (RACK), proportional
-    /// rate reduction, its retransmission timer, a window that halves with idleness. How far it
-    /// agrees with a kernel is in `docs/decisions/simulated-tcp.md`.
+    /// A Linux kernel's default cubic: its HyStart, RACK, proportional rate reduction, its
+    /// retransmission timer, window decay after idle. `docs/decisions/simulated-tcp.md` compares it
+    /// with a kernel.
     pub fn linux_cubic() -> Self {
         let cubic = Self::cubic();
         Self {
@@ -134,7 +134,7 @@ impl TcpConfig {
         }
     }
 
-    /// The same with the kernel's reno.
+    /// [`linux_cubic`](Self::linux_cubic) with the kernel's reno.
     pub fn linux_reno() -> Self {
         Self { window: WindowKind::Reno, ..Self::linux_cubic() }
     }
@@ -149,7 +149,7 @@ impl TcpConfig {
         Self { probing: Some(Probing::default()), ..Self::reno() }
     }
 
-    /// BBR version 1, with what goes with it in Linux.
+    /// BBR version 1 with Linux's options.
     pub fn bbr() -> Self {
         Self {
             window: WindowKind::Bbr,
@@ -160,9 +160,9 @@ impl TcpConfig {
     }
 
     /// The same recovery and window in a stack of 1999 like BSD/OS 3.0, which Henderson & Katz
-    /// measured: one segment at first, a window that counts acknowledgements and not bytes
-    /// (RFC 2001), no limited transmit, clocks of 500 ms for retransmission and 200 ms for
-    /// delayed acknowledgements (4.4BSD), Nagle's rule, buffers of 240 KB.
+    /// measured: an initial window of one segment, growth per acknowledgement and not per octet
+    /// (RFC 2001), no limited transmit, clock ticks of 500 ms for retransmission and 200 ms for
+    /// delayed acknowledgements (4.4BSD), Nagle's algorithm, buffers of 240 KB.
     #[must_use]
     pub fn of_1999(self) -> Self {
         Self {

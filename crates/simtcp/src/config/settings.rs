@@ -1,8 +1,8 @@
-//! The settings of a TCP that are more than a number.
+//! Structured settings of a TCP.
 
 use units::Span;
 
-/// How much may be sent before the first acknowledgement.
+/// The initial window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InitialWindow {
     /// So many full segments: 1 (RFC 2001), 10 (RFC 6928).
@@ -24,23 +24,23 @@ impl InitialWindow {
 /// When arrived data is acknowledged (RFC 9293, section 3.8.6.3; RFC 5681, section 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayedAck {
-    /// With every so many full segments; 1 is every segment, and there is no delay.
+    /// Acknowledge every so many full segments; 1: no delay.
     pub every: u32,
-    /// After this time in any case; 500 ms at most.
+    /// Maximum delay; 500 ms at most.
     pub after: Span,
-    /// But the first so many full segments of a connection at once, as Linux does.
+    /// The first so many full segments of a connection are acknowledged immediately, as in Linux.
     pub at_once: u32,
-    /// The delay ends at the next multiple of `after`, as with one clock for all connections of
-    /// a host: 4.4BSD's of 200 ms makes delays of 0 to 200 ms.
+    /// The delay ends at the next multiple of `after`, as with one timer for all connections of a
+    /// host: 4.4BSD's of 200 ms causes delays of 0 to 200 ms.
     pub ticks: bool,
-    /// Nothing is acknowledged at once where a host answers: when it has sent data within `after`
-    /// of what came last, all of its acknowledgements may wait for the next data, until a delayed
-    /// one had to go alone. So Linux from 2.4 on (`pingpong`).
+    /// While the application responds to requests within `after`, all acknowledgements may wait for
+    /// the next data, until a delayed one had to be sent standalone. As Linux from 2.4 on
+    /// (`pingpong`).
     pub with_answers: bool,
 }
 
 impl DelayedAck {
-    /// Every segment at once.
+    /// Immediate acknowledgement of every segment.
     pub const OFF: Self =
         Self { every: 1, after: Span::ZERO, at_once: 0, ticks: false, with_answers: false };
 
@@ -54,17 +54,17 @@ impl DelayedAck {
     };
 }
 
-/// What becomes of the window when nothing was sent for longer than the retransmission timer.
+/// The window after an idle time longer than the retransmission timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterIdle {
-    /// It stays, and may leave in one burst.
+    /// It is kept and may be sent in one burst.
     Keep,
     /// Slow start from the initial window (RFC 5681, section 4.1).
     SlowStart,
-    /// Half of it for each retransmission timer that went by, and not less than the initial
-    /// window; the threshold keeps three quarters of what it was (RFC 2861, section 3.2). Linux.
+    /// Halved for each elapsed retransmission timeout down to the initial window; the threshold
+    /// becomes 3/4 of the old window (RFC 2861, section 3.2). Linux.
     Decay,
-    /// It stays, and leaves spread over a round trip until acknowledgements come (Visweswaraiah &
+    /// It is kept, and paced over a round trip until acknowledgements arrive (Visweswaraiah &
     /// Heidemann, USC 97-661, 1997: rate-based pacing).
     Paced,
 }

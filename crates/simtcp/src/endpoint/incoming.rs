@@ -1,4 +1,4 @@
-//! What an arriving segment does (RFC 9293, section 3.10.7).
+//! Processing of received segments (RFC 9293, section 3.10.7).
 
 use super::{CloseReason, Endpoint, Event, State};
 use crate::config::Opening;
@@ -9,26 +9,26 @@ use crate::sender::AckResult;
 use alloc::boxed::Box;
 use units::{Instant, Span};
 
-/// Bytes that timestamps take in every segment (RFC 7323, appendix A).
+/// Octets of timestamps in every segment (RFC 7323, appendix A).
 const TIMESTAMPS: u64 = 12;
-/// Headers of IP and TCP without options.
+/// Octets of IP and TCP headers without options.
 const HEADERS: u16 = 40;
-/// The least MTU there is (RFC 791).
+/// Minimum MTU (RFC 791).
 const LEAST_MTU: u16 = 68;
-/// What is tried after two timeouts and after four (RFC 4821, section 7.7: 1024 bytes; then
-/// RFC 879's).
+/// MTUs tried after two timeouts and after four (RFC 4821, section 7.7: 1024 octets; then RFC
+/// 879's).
 const BLACK_HOLE_MTUS: [u16; 2] = [1_024, 576];
-/// Bytes that a connection count takes in every segment, filled up (RFC 1644).
+/// Octets of a connection count in every segment, padding included (RFC 1644).
 const COUNT: u64 = 8;
-/// The segment size of a peer that does not say (RFC 9293, section 3.7.1).
+/// Default segment size of a peer without the option (RFC 9293, section 3.7.1).
 pub(super) const DEFAULT_SEGMENT: u16 = 536;
 
 impl Endpoint {
-    /// Takes in a segment that arrived at `now`.
+    /// Handles a segment that arrived at `now`.
     ///
     /// # Panics
-    /// When its bytes are not those that belong at its number: whoever carried it mixed up two
-    /// connections.
+    /// If its octets do not belong at its sequence number, which means that two connections were
+    /// mixed up.
     pub fn handle_segment(&mut self, now: Instant, segment: &Segment) {
         match self.state {
             State::Closed => {}
@@ -90,7 +90,7 @@ impl Endpoint {
         self.agree(now, segment);
         self.syn_due = false;
         if segment.acknowledgement.is_none() {
-            // Both opened at once.
+            // Simultaneous open.
             self.state = State::SynReceived;
             self.syn_due = true;
             return;
@@ -111,13 +111,13 @@ impl Endpoint {
         self.after_own_fin(now);
     }
 
-    /// Options hold where both SYNs have them.
+    /// Enables the options that both SYNs have.
     fn agree(&mut self, now: Instant, syn: &Segment) {
         let config = &self.config;
         self.timestamps = config.timestamps.is_some() && syn.options.timestamps.is_some();
         self.sack = config.sack && syn.options.sack_permitted;
         self.scale = config.window_scale && syn.options.window_scale.is_some();
-        // ECN's answer has ECE alone (RFC 3168, section 6.1.1).
+        // ECN's response has ECE only (RFC 3168, section 6.1.1).
         let asks = syn.acknowledgement.is_none();
         self.ecn = config.ecn && syn.flags.ece && syn.flags.cwr == asks;
         let peer_shift = if self.scale { syn.options.window_scale.unwrap_or(0).min(14) } else { 0 };
@@ -126,7 +126,7 @@ impl Endpoint {
         self.handshake.remember_segment(largest);
         let path = self.handshake.path_mtu(now).filter(|_| config.path_mtu);
         let largest = path.map_or(largest, |mtu| largest.min(mtu.saturating_sub(HEADERS)));
-        // Options of every segment come out of what the MSS allows (RFC 6691, section 2).
+        // Options of every segment are subtracted from the MSS (RFC 6691, section 2).
         let options = self.options_of_all();
         let segment = u64::from(largest).saturating_sub(options).max(1);
         self.sender.peer_opened(config, segment, self.sack, peer_shift);
@@ -137,15 +137,15 @@ impl Endpoint {
         self.receiver.opened(syn, own_shift, self.sack && config.d_sack);
     }
 
-    /// Bytes of options that every segment has.
+    /// Octets of the options in every segment.
     fn options_of_all(&self) -> u64 {
         let timestamps = if self.timestamps { TIMESTAMPS } else { 0 };
         timestamps + if self.handshake.count().is_some() { COUNT } else { 0 }
     }
 
-    /// A router could not pass the segment that begins at `sequence` on: its next link takes
-    /// packets of `mtu` bytes (ICMP's "fragmentation needed"; RFC 1191, section 4). What is not
-    /// outstanding is not believed (RFC 5927, section 7.2).
+    /// Handles ICMP's "fragmentation needed" for the segment at `sequence`: the next link of a
+    /// router has an MTU of `mtu` octets (RFC 1191, section 4). Messages about data that is not
+    /// outstanding are ignored (RFC 5927, section 7.2).
     pub fn handle_too_big(&mut self, now: Instant, sequence: u64, mtu: u16) {
         let flow = self.sender.flow();
         let outstanding = (flow.oldest..flow.end).contains(&sequence);
@@ -161,7 +161,7 @@ impl Endpoint {
         }
     }
 
-    /// Full segments time out although no router says why: a black hole (RFC 2923, section 2.1).
+    /// Full segments time out without an ICMP message: a black hole (RFC 2923, section 2.1).
     pub(super) fn suspect_path(&mut self, now: Instant) {
         if !self.config.path_mtu {
             return;
@@ -179,7 +179,7 @@ impl Endpoint {
         self.state = if self.sender.is_closing() { State::FinWait1 } else { State::Established };
     }
 
-    /// States in which the peer's numbers are known.
+    /// States with synchronized sequence numbers.
     fn in_order(&mut self, now: Instant, segment: &Segment) {
         if !self.handshake.belongs(segment) {
             self.receiver.acknowledge_now();
@@ -196,8 +196,8 @@ impl Endpoint {
                 self.receiver.acknowledge_now();
                 self.answer_again(now);
             }
-            // What it acknowledges counts all the same: it may be the answer to a probe, or to a
-            // SYN that crossed the peer's.
+            // Its acknowledgement still counts: it may respond to a probe, or to a SYN that crossed
+            // the peer's.
             let opens = segment.flags.syn && self.state != State::SynReceived;
             if segment.flags.reset || opens {
                 return;
@@ -232,7 +232,7 @@ impl Endpoint {
         self.after_own_fin(now);
     }
 
-    /// Marks of queues, and probes.
+    /// Handles ECN marks and probes.
     fn note_marks(&mut self, segment: &Segment) {
         if self.ecn {
             self.marked &= !segment.flags.cwr;
@@ -293,8 +293,8 @@ impl Endpoint {
         State::TimeWait
     }
 
-    /// 2 MSL; counts make old segments known, so that a connection that was shorter than MSL
-    /// waits for retransmissions alone (RFC 1644, section 2.4).
+    /// 2 MSL. With connection counts, old segments are recognized, so a connection shorter than MSL
+    /// waits for retransmissions only (RFC 1644, section 2.4).
     fn time_wait(&self, now: Instant) -> Span {
         let usual = self.config.time_wait;
         if self.handshake.count().is_some() && now.since(self.opened) < usual / 2 {
@@ -303,24 +303,24 @@ impl Endpoint {
         usual
     }
 
-    /// The peer's FIN came again in TIME-WAIT: it begins anew (section 3.10.7.4).
+    /// Handles a retransmitted FIN in TIME-WAIT, which restarts the timer (section 3.10.7.4).
     fn answer_again(&mut self, now: Instant) {
         if self.state == State::TimeWait {
             self.time_wait = Some(now + self.time_wait(now));
         }
     }
 
-    /// The round trip that a timestamp shows (RFC 7323, section 4).
+    /// The round trip measured by a timestamp (RFC 7323, section 4).
     fn echoed(&self, now: Instant, segment: &Segment) -> Option<Span> {
         let grain = self.config.timestamps.filter(|_| self.timestamps)?;
         let (_, echo) = segment.options.timestamps?;
         Some(grain * u64::from(self.ticks(now).wrapping_sub(echo)))
     }
 
-    /// The clock of the timestamps.
+    /// The timestamp clock.
     pub(super) fn ticks(&self, now: Instant) -> u32 {
         let grain = self.config.timestamps.map_or(1, Span::as_nanos);
-        // A clock of 32 bits goes round.
+        // The 32-bit clock wraps.
         (now.as_nanos() / grain) as u32
     }
 }

@@ -16,43 +16,43 @@ use units::{Instant, Span};
 /// The states of RFC 9293, section 3.3.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Waits for a SYN.
+    /// Waiting for a SYN.
     Listen,
-    /// Sent a SYN.
+    /// A SYN was sent.
     SynSent,
-    /// Got a SYN and answered it.
+    /// A SYN was received and answered.
     SynReceived,
     /// Open in both directions.
     Established,
-    /// This end closed; its FIN is not acknowledged.
+    /// This end has closed; its FIN is not acknowledged.
     FinWait1,
-    /// This end closed; its FIN is acknowledged.
+    /// This end has closed; its FIN is acknowledged.
     FinWait2,
-    /// The peer closed.
+    /// The peer has closed.
     CloseWait,
-    /// Both closed at once; this end's FIN is not acknowledged.
+    /// Both closed simultaneously; this end's FIN is not acknowledged.
     Closing,
-    /// The peer closed, then this end; its FIN is not acknowledged.
+    /// The peer has closed, then this end; its FIN is not acknowledged.
     LastAck,
-    /// All is over; late segments are still answered.
+    /// Both directions are closed; late segments are still answered.
     TimeWait,
     /// There is no connection.
     Closed,
 }
 
-/// What the owner should know.
+/// An event for the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// The handshake is done.
+    /// The handshake is complete.
     Established,
-    /// The peer's FIN arrived, and all before it.
+    /// The peer's FIN has arrived, and all data before it.
     PeerClosed,
-    /// The connection is over.
+    /// The connection is closed.
     Closed(CloseReason),
 }
 
-/// Why a connection is over.
+/// Why a connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseReason {
     /// Both ends closed.
@@ -61,11 +61,11 @@ pub enum CloseReason {
     Reset,
     /// This end aborted it.
     Aborted,
-    /// The peer did not answer any more.
+    /// The peer did not respond.
     TimedOut,
 }
 
-/// The variables of interest at one moment.
+/// Variables of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Snapshot {
@@ -77,17 +77,17 @@ pub struct Snapshot {
     pub threshold: u64,
     /// FlightSize: bytes that were sent and not acknowledged (RFC 5681, section 2).
     pub flight: u64,
-    /// Bytes that count as being on the way; below `flight` with SACK or after a timeout.
+    /// Octets estimated to be in flight; below `flight` with SACK or after a timeout.
     pub in_flight: u64,
-    /// Bytes that were written and never sent.
+    /// Octets written and never sent.
     pub unsent: u64,
     /// SRTT.
     pub round_trip: Option<Span>,
-    /// RTO, with its back-off.
+    /// RTO, with its backoff.
     pub timeout: Span,
-    /// A loss is being repaired.
+    /// Loss recovery is in progress.
     pub repairing: bool,
-    /// SMSS: bytes of data in a full segment.
+    /// SMSS: octets of data in a full segment.
     pub segment: u64,
 }
 
@@ -104,33 +104,33 @@ pub struct Endpoint {
     state: State,
     sender: Sender,
     receiver: Receiver,
-    /// SYN, or SYN and ACK, is to go.
+    /// A SYN, or SYN and ACK, is to be sent.
     syn_due: bool,
-    /// RST is to go.
+    /// An RST is to be sent.
     reset_due: bool,
-    /// The acknowledgement that is due goes before anything else.
+    /// The acknowledgement that is due is sent standalone, before anything else.
     alone: bool,
-    /// Options that both ends have.
+    /// Options enabled at both ends.
     timestamps: bool,
     sack: bool,
     scale: bool,
     ecn: bool,
-    /// A queue has marked what came; told until the peer has reduced its window.
+    /// An ECN mark was received; echoed until the peer has reduced its window.
     marked: bool,
-    /// The answer to a probe is to go.
+    /// The response to a probe is to be sent.
     probe_answer: Option<Probe>,
     time_wait: Option<Instant>,
     handshake: Handshake,
-    /// Data of a SYN that waits for the handshake's end.
+    /// Data of a SYN that waits for the end of the handshake.
     early: Option<Box<Segment>>,
-    /// When SYN went or came.
+    /// When the SYN was sent or received.
     opened: Instant,
     events: VecDeque<Event>,
 }
 
 impl Endpoint {
-    /// A client's end: SYN goes with the next [`poll_transmit`](Self::poll_transmit). The bytes
-    /// that it sends are those of the content numbered `content`.
+    /// A client's end: the SYN is sent by the next [`poll_transmit`](Self::poll_transmit). The
+    /// octets that it sends are those of the content numbered `content`.
     ///
     /// # Panics
     /// When the configuration is not [valid](TcpConfig::validate).
@@ -174,17 +174,17 @@ impl Endpoint {
         }
     }
 
-    /// The same with what its host knows of the peer.
+    /// Returns the endpoint with its host's data of the peer.
     pub(crate) fn with_handshake(self, handshake: Handshake) -> Self {
         Self { handshake, ..self }
     }
 
-    /// What it has learnt of the peer since this was asked last.
+    /// The data of the peer learned since the last call.
     pub(crate) fn news(&mut self) -> Option<PeerMemory> {
         self.handshake.news()
     }
 
-    /// Takes up to `bytes` more bytes to send; returns how many there was room for, none after
+    /// Accepts up to `bytes` more octets to send; returns how many there was room for, none after
     /// [`close`](Self::close).
     pub fn write(&mut self, bytes: u64) -> u64 {
         match self.state {
@@ -201,22 +201,22 @@ impl Endpoint {
         }
     }
 
-    /// Bytes for which the send buffer has room.
+    /// Free octets of the send buffer.
     pub fn room(&self) -> u64 {
         self.sender.room()
     }
 
-    /// Bytes that the peer has acknowledged.
+    /// Octets acknowledged by the peer.
     pub fn acknowledged(&self) -> u64 {
         self.sender.acknowledged()
     }
 
-    /// Bytes that arrived in order and were not read.
+    /// Octets received in order and not read.
     pub fn readable(&self) -> u64 {
         self.receiver.readable()
     }
 
-    /// Hands over up to `most` of the bytes that are in order; None when there are none now.
+    /// Reads up to `most` octets in order; `None` if there are none.
     pub fn read(&mut self, most: u64) -> Option<Piece> {
         self.receiver.read(most)
     }
@@ -226,7 +226,7 @@ impl Endpoint {
         self.receiver.is_finished() && self.receiver.readable() == 0
     }
 
-    /// Nothing more is written: FIN goes after the last byte. The peer's direction goes on.
+    /// Ends the send side: a FIN follows the last octet. The receive side stays open.
     pub fn close(&mut self) {
         match self.state {
             State::Listen => self.end(CloseReason::Aborted),
@@ -248,7 +248,7 @@ impl Endpoint {
         }
     }
 
-    /// Gives up: RST goes out where there is a peer, and the connection is closed.
+    /// Aborts the connection: an RST is sent if there is a peer.
     pub fn abort(&mut self) {
         match self.state {
             State::Closed => return,
@@ -274,12 +274,12 @@ impl Endpoint {
         self.ports
     }
 
-    /// What it did so far.
+    /// Counters.
     pub fn counters(&self) -> &Counters {
         &self.sender.counters
     }
 
-    /// The variables of interest.
+    /// Variables.
     pub fn snapshot(&self) -> Snapshot {
         let (sender, flow) = (&self.sender, self.sender.flow());
         let levels = sender.window().levels();
@@ -297,14 +297,14 @@ impl Endpoint {
         }
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) is to be called.
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout).
     pub fn poll_timeout(&self) -> Option<Instant> {
         let timers =
             [self.sender.timer(), self.sender.paced(), self.receiver.timer(), self.time_wait];
         timers.into_iter().flatten().min()
     }
 
-    /// Does what is due at `now`.
+    /// Handles the timers that have expired at `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.receiver.handle_timeout(now);
         if self.time_wait.is_some_and(|at| at <= now) {
@@ -331,18 +331,18 @@ impl Endpoint {
         }
     }
 
-    /// Data came with SYN and was taken, but the answer is not acknowledged: the starred states
-    /// of RFC 1644, section 3.
+    /// Data on the SYN was accepted, but the response is not acknowledged: the starred states of
+    /// RFC 1644, section 3.
     fn is_half_open(&self) -> bool {
         self.sender.flow().oldest == 0
     }
 
-    /// The next thing that the owner should know.
+    /// The next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// The connection is over.
+    /// Closes the connection.
     fn end(&mut self, reason: CloseReason) {
         if self.state != State::Closed {
             self.state = State::Closed;

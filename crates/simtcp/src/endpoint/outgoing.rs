@@ -1,4 +1,4 @@
-//! What goes out next.
+//! Segments to be sent.
 
 use super::incoming::DEFAULT_SEGMENT;
 use super::{Endpoint, State};
@@ -7,7 +7,7 @@ use crate::sender::Outgoing;
 use units::Instant;
 
 impl Endpoint {
-    /// The next segment that may leave at `now`; None when nothing may.
+    /// The next segment that may be sent at `now`; `None` if there is none.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
         match self.state {
             State::Listen | State::Closed => return self.reset(now),
@@ -34,7 +34,7 @@ impl Endpoint {
         if let Some(probe) = self.probe_answer.take().or_else(|| self.sender.take_probe(now)) {
             return Some(self.acknowledgement(now, Some(probe)));
         }
-        // SACK blocks have room only where there is no data.
+        // SACK blocks have room only in segments without data.
         let alone = core::mem::take(&mut self.alone);
         if self.receiver.is_due() && (alone || self.receiver.has_gaps()) {
             return Some(self.acknowledgement(now, None));
@@ -45,7 +45,7 @@ impl Endpoint {
             segment.sequence = outgoing.sequence;
             segment.flags.fin = outgoing.fin;
             segment.payload = self.payload(&outgoing);
-            // Retransmissions are not marked (RFC 3168, section 6.1.5).
+            // Retransmissions are not ECN-capable (RFC 3168, section 6.1.5).
             if self.ecn && !outgoing.again && outgoing.len > 0 {
                 segment.ecn = Ecn::Capable;
                 segment.flags.cwr = self.sender.take_reduced();
@@ -119,7 +119,7 @@ impl Endpoint {
         Some(segment)
     }
 
-    /// Bytes of a segment that goes with SYN, options among them.
+    /// Octets of a segment with SYN, options included.
     fn early_segment(&self) -> u64 {
         let known = self.handshake.memory().max_segment.unwrap_or(DEFAULT_SEGMENT);
         u64::from(known.min(self.config.max_segment))

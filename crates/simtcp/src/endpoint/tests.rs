@@ -12,7 +12,7 @@ fn pair(config: &TcpConfig) -> (Endpoint, Endpoint) {
     (Endpoint::connect(config, CLIENT, 1), Endpoint::listen(config, 80, 2))
 }
 
-/// Carries everything over, both ways, until nothing more is said at `now`; returns what went.
+/// Exchanges segments until neither end sends any more at `now`; returns them.
 fn settle(now: Instant, a: &mut Endpoint, b: &mut Endpoint) -> Vec<Segment> {
     let mut all = Vec::new();
     loop {
@@ -107,7 +107,7 @@ fn closing_goes_through_the_states_of_rfc_9293() {
 }
 
 #[test]
-fn both_may_close_at_once() {
+fn simultaneous_close() {
     let (mut client, mut server) = open(&TcpConfig::cubic());
     client.close();
     server.close();
@@ -120,7 +120,7 @@ fn both_may_close_at_once() {
 }
 
 #[test]
-fn both_may_open_at_once() {
+fn simultaneous_open() {
     let config = TcpConfig::cubic();
     let mut one = Endpoint::connect(&config, CLIENT, 1);
     let mut other = Endpoint::connect(&config, CLIENT.back(), 2);
@@ -144,7 +144,7 @@ fn a_reset_ends_it_and_an_abort_sends_one() {
 }
 
 #[test]
-fn a_peer_that_never_answers_is_given_up() {
+fn connection_to_an_unresponsive_peer_times_out() {
     let config = TcpConfig { retries: 3, ..TcpConfig::new_reno() };
     let mut client = Endpoint::connect(&config, CLIENT, 1);
     let mut sent = Vec::new();
@@ -160,7 +160,7 @@ fn a_peer_that_never_answers_is_given_up() {
 }
 
 #[test]
-fn one_segment_is_acknowledged_late_and_two_at_once() {
+fn single_segment_has_a_delayed_acknowledgement() {
     let (mut client, mut server) = open(&TcpConfig::new_reno());
     client.write(3 * 1_460);
     let sent: Vec<Segment> = core::iter::from_fn(|| client.poll_transmit(at(10))).collect();
@@ -178,7 +178,7 @@ fn one_segment_is_acknowledged_late_and_two_at_once() {
 }
 
 #[test]
-fn who_answers_acknowledges_with_the_next_answer_until_none_came() {
+fn responses_carry_acknowledgements_until_one_is_late() {
     let delayed_ack = DelayedAck { at_once: 100, with_answers: true, ..DelayedAck::USUAL };
     let (mut client, mut server) = open(&TcpConfig { delayed_ack, ..TcpConfig::new_reno() });
     let mut ask = |server: &mut Endpoint, ms| {
@@ -192,11 +192,11 @@ fn who_answers_acknowledges_with_the_next_answer_until_none_came() {
     assert_eq!((first.acknowledgement, first.payload.len), (Some(101), 0));
     server.write(50);
     assert_eq!(server.poll_transmit(at(20)).expect("an answer").payload.len, 50);
-    // The next request is acknowledged with its answer.
+    // The next request is acknowledged with its response.
     assert_eq!(ask(&mut server, 300), None);
     server.write(50);
     assert_eq!(server.poll_transmit(at(310)).expect("an answer").acknowledgement, Some(201));
-    // No answer comes in time: the acknowledgement goes alone, and then again at once.
+    // No response in time: the acknowledgement is sent standalone, and later ones immediately.
     assert_eq!(ask(&mut server, 600), None);
     server.handle_timeout(at(800));
     assert_eq!(server.poll_transmit(at(800)).expect("late").acknowledgement, Some(301));
@@ -204,7 +204,7 @@ fn who_answers_acknowledges_with_the_next_answer_until_none_came() {
 }
 
 #[test]
-fn what_is_out_of_order_is_reported_the_most_recent_first() {
+fn sack_blocks_list_the_most_recent_first() {
     let (mut client, mut server) = open(&TcpConfig::cubic());
     client.write(10 * 1_448);
     let sent: Vec<Segment> = core::iter::from_fn(|| client.poll_transmit(at(10))).collect();
@@ -230,7 +230,7 @@ fn what_is_out_of_order_is_reported_the_most_recent_first() {
 }
 
 #[test]
-fn a_closed_window_is_asked_until_it_opens() {
+fn closed_window_is_probed_until_it_opens() {
     let config = TcpConfig { receive_buffer: 3_000, ..TcpConfig::new_reno() };
     let (mut client, mut server) = open(&config);
     client.write(5_000);
@@ -238,7 +238,8 @@ fn a_closed_window_is_asked_until_it_opens() {
     assert_eq!(server.readable(), 2_920, "two whole segments: a short one would not pay");
     server.handle_timeout(at(300));
     settle(at(300), &mut client, &mut server);
-    // The rest of the window, 80 bytes, is not worth a segment; the timer asks with a byte.
+    // The rest of the window, 80 octets, is too small for a segment; the persist timer sends a
+    // probe of one octet.
     let due = client.poll_timeout().expect("the persist timer");
     client.handle_timeout(due);
     let probe = client.poll_transmit(due).unwrap();
@@ -260,7 +261,7 @@ fn a_closed_window_is_asked_until_it_opens() {
 
 #[test]
 #[should_panic(expected = "bytes that belong elsewhere")]
-fn bytes_of_another_connection_are_noticed() {
+fn octets_of_another_connection_are_detected() {
     let (mut client, mut server) = open(&TcpConfig::cubic());
     client.write(5_000);
     let mut sent = client.poll_transmit(at(10)).unwrap();
@@ -276,7 +277,7 @@ fn segments_of_no_connection_do_nothing() {
     let mut listening = Endpoint::listen(&TcpConfig::cubic(), 80, 3);
     listening.handle_segment(at(10), &data);
     assert_eq!((listening.state(), listening.poll_transmit(at(10))), (State::Listen, None));
-    // An acknowledgement of what was never sent is answered and otherwise ignored.
+    // An acknowledgement of data that was never sent is answered and ignored.
     let beyond = Segment { acknowledgement: Some(5_000), payload: Default::default(), ..data };
     server.handle_segment(at(10), &beyond);
     assert_eq!(server.poll_transmit(at(10)).unwrap().acknowledgement, Some(1));

@@ -1,32 +1,32 @@
-//! Fast recovery as Berkeley's TCPs had it in the 1990s, in four ways: Reno, and the rules of the
+//! Fast recovery of the Berkeley TCPs of the 1990s in four variants: Reno, and the rules of the
 //! appendix of Henderson & Katz (IEEE JSAC 17(2), 1999) with and without SACK.
 //!
 //! ```text
 //!                        Reno             SACK-Reno            SACK-NewReno
-//!   begins               third duplicate  third duplicate      third duplicate of a number at or
+//!   starts               third duplicate  third duplicate      third duplicate of a number at or
 //!                                                              above snd_recover          rules 1, 2
 //!   ends                 any new ACK,     any new ACK,         ACK of snd_recover: cwnd =
 //!                        cwnd = ssthresh  cwnd = ssthresh      min(ssthresh, flight + 1)     rule 3
-//!   partial ACK          –                –                    less what it acknowledges, and
-//!                                                              one more                      rule 4
-//!   other ACKs           one more         an eligible segment again, or else one more     rules 5, 6
-//!   retransmitted        the oldest       eligible: not yet retransmitted, and three duplicates or a
-//!                                         block three segments beyond it say that it is lost  rule 5
-//!   after a timeout      all              what no block names                                 rule 7
+//!   partial ACK          –                –                    cwnd less the acknowledged data,
+//!                                                              plus 1 segment                rule 4
+//!   other ACKs           cwnd + 1         retransmit an eligible segment, otherwise cwnd + 1  rules 5, 6
+//!   retransmitted        the oldest       eligible: not yet retransmitted, and lost by three
+//!                                         duplicates or a block three segments beyond it      rule 5
+//!   after a timeout      all              all that no block covers                            rule 7
 //! ```
 //!
-//! SACK-NewReno whose peer has no SACK repairs by rules 1 to 4 and sends the oldest again with each
-//! partial acknowledgement. A partial acknowledgement's "one more" of rule 4 is the one of rule 6
-//! too. The rules do not touch `snd_recover` at a timeout.
+//! Without SACK at the peer SACK-NewReno uses rules 1 to 4 and retransmits the oldest segment at
+//! each partial acknowledgement. The additional segment of rule 4 is also that of rule 6. The rules
+//! do not change `snd_recover` at a timeout.
 
 use super::{Deflate, Outstanding, Report, Verdict};
 use crate::ranges::Ranges;
 use crate::segment::Block;
 
-/// Duplicates that mean a loss (RFC 2001, section 3).
+/// Duplicates that indicate a loss (RFC 2001, section 3).
 const DUPLICATES: u32 = 3;
 
-/// What one of these recoveries knows.
+/// State of one of these recoveries.
 #[derive(Clone, Debug)]
 pub(crate) struct Berkeley {
     /// Rules 1 to 4.
@@ -39,11 +39,11 @@ pub(crate) struct Berkeley {
     repairing: bool,
     duplicates: u32,
     inflation: u64,
-    /// So many segments are to be retransmitted.
+    /// Number of segments to be retransmitted.
     due: u32,
-    /// What the peer has beyond the oldest.
+    /// Data selectively acknowledged.
     board: Ranges,
-    /// That, and retransmissions.
+    /// The same, and retransmissions.
     settled: Ranges,
 }
 
@@ -86,7 +86,7 @@ impl Berkeley {
         self.duplicates = 0;
         self.inflation = 0;
         self.due = 0;
-        // The receiver may have changed its mind (RFC 2018, section 5.1).
+        // The receiver may have discarded the data (RFC 2018, section 5.1).
         self.board = Ranges::default();
         self.settled = Ranges::default();
     }
@@ -98,7 +98,7 @@ impl Berkeley {
 
     pub(super) fn on_ack(&mut self, now: &Outstanding, report: &Report<'_>) -> Verdict {
         for &(start, end) in report.sack.iter().filter(|_| self.sack) {
-            // What is not outstanding cannot have arrived; below the oldest is D-SACK.
+            // Only outstanding data can be acknowledged; blocks below the oldest are D-SACK.
             if start >= now.oldest && end <= now.end {
                 self.board.insert((start, end));
                 self.settled.insert((start, end));
@@ -133,7 +133,7 @@ impl Berkeley {
         }
         self.inflation = self.inflation.saturating_sub(acked) + now.segment;
         self.due = if self.sack { self.due + u32::from(self.eligible(now).is_some()) } else { 1 };
-        // 4.4BSD's timer starts anew with all that is new.
+        // 4.4BSD restarts the timer at each new acknowledgement.
         Verdict::Repairing { restart_timer: true }
     }
 
@@ -164,7 +164,7 @@ impl Berkeley {
         Verdict::Loss
     }
 
-    /// Rule 5: the first run that may be retransmitted.
+    /// Rule 5: the first run eligible for retransmission.
     fn eligible(&self, now: &Outstanding) -> Option<Block> {
         let (start, end) = self.settled.gap_from(now.oldest, now.end)?;
         let by_duplicates = self.duplicates >= DUPLICATES && start == now.oldest;

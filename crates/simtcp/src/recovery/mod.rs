@@ -1,4 +1,4 @@
-//! The second axis: what is lost, and retransmitted.
+//! The second axis: loss recovery.
 
 mod berkeley;
 mod newreno;
@@ -17,71 +17,71 @@ use crate::log::{Delivery, SentLog};
 use crate::segment::Block;
 use units::{Instant, Span};
 
-/// The sender's variables that a recovery looks at.
+/// The sender's variables used by a recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outstanding {
-    /// SND.UNA: the oldest number that is not acknowledged.
+    /// SND.UNA: the oldest unacknowledged number.
     pub(crate) oldest: u64,
-    /// SND.NXT: what goes next; after a timeout it goes back.
+    /// SND.NXT: the next number to send; set back after a timeout.
     pub(crate) next: u64,
-    /// The number after the highest that was ever sent (HighData of RFC 6675, plus one).
+    /// The number after the highest ever sent (HighData of RFC 6675, plus one).
     pub(crate) end: u64,
     /// SMSS.
     pub(crate) segment: u64,
 }
 
-/// An acknowledgement, as a recovery sees it.
+/// An acknowledgement, as input of a recovery.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Report<'a> {
-    /// What was the oldest before it.
+    /// The oldest unacknowledged number before it.
     pub(crate) before: u64,
     /// The congestion window.
     pub(crate) window: u64,
-    /// It is a duplicate as RFC 5681, section 2, has it.
+    /// It is a duplicate by RFC 5681, section 2.
     pub(crate) duplicate: bool,
     /// The blocks of its SACK option.
     pub(crate) sack: &'a [Block],
-    /// When it came.
+    /// Its time of arrival.
     pub(crate) now: Instant,
-    /// What it delivers, where a log is kept.
+    /// The data that it delivers, if a log is maintained.
     pub(crate) delivery: &'a Delivery,
     /// SRTT.
     pub(crate) smoothed: Option<Span>,
 }
 
-/// What an acknowledgement led to.
+/// The result of an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Nothing is being repaired.
+    /// No recovery is in progress.
     Open,
-    /// A loss is found: the window is to be reduced.
+    /// A loss is detected: the window is to be reduced.
     Loss,
-    /// Repair goes on; `restart_timer` when the retransmission timer is to start anew.
+    /// Recovery continues; with `restart_timer` the retransmission timer is restarted.
     Repairing {
         /// See above.
         restart_timer: bool,
     },
-    /// Repair is over.
+    /// Recovery has ended.
     Repaired {
-        /// What becomes of the window.
+        /// How the window is deflated.
         deflate: Deflate,
     },
 }
 
-/// What becomes of the window at a repair's end.
+/// Deflation of the window at the end of a recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Deflate {
-    /// It stays: inflation is over, and ssthresh it is already.
+    /// None: inflation ends, and the window is ssthresh already.
     Stays,
-    /// Not above the flight and a segment, and above two segments in any case (RFC 6582,
-    /// section 3.2, step 3, option 1).
+    /// To at most the flight plus a segment, and at least two segments (RFC 6582, section 3.2, step
+    /// 3, option 1).
     ToFlight,
-    /// Not above the flight and a segment: one segment where nothing is outstanding (Henderson &
+    /// To at most the flight plus a segment: one segment if nothing is outstanding (Henderson &
     /// Katz 1999, appendix, rule 3).
     ToFlightBare,
 }
 
-/// One of the ways to repair.
+/// A loss recovery algorithm.
 #[derive(Clone, Debug)]
 pub(crate) enum Recovery {
     Berkeley(Berkeley),
@@ -92,7 +92,7 @@ pub(crate) enum Recovery {
 }
 
 impl Recovery {
-    /// The recovery that a TCP is to have; `sack` when both ends have SACK.
+    /// The recovery of a configuration; `sack` if both ends support SACK.
     pub(crate) fn new(config: &TcpConfig, sack: bool) -> Self {
         let limited_transmit = config.limited_transmit;
         let berkeley =
@@ -110,7 +110,7 @@ impl Recovery {
         }
     }
 
-    /// An acknowledgement came, and `now` is what is outstanding after it.
+    /// Handles an acknowledgement, after which `now` is outstanding.
     pub(crate) fn on_ack(
         &mut self,
         now: &Outstanding,
@@ -129,7 +129,8 @@ impl Recovery {
         }
     }
 
-    /// The retransmission timer ran out; says whether all will be retransmitted from the oldest on.
+    /// Handles a retransmission timeout; returns whether everything from the oldest on is
+    /// retransmitted.
     pub(crate) fn on_timeout(&mut self, now: &Outstanding, log: Option<&mut SentLog>) -> bool {
         match self {
             Self::Berkeley(berkeley) => berkeley.on_timeout(),
@@ -146,7 +147,7 @@ impl Recovery {
         true
     }
 
-    /// Bytes that count as being on the way.
+    /// Octets estimated to be in flight.
     pub(crate) fn in_flight(&self, now: &Outstanding, log: Option<&SentLog>) -> u64 {
         match self {
             Self::Rack(_) => log.map_or(0, SentLog::on_way),
@@ -155,7 +156,7 @@ impl Recovery {
         }
     }
 
-    /// Whether it looks at when segments were sent.
+    /// Whether it uses the transmission log.
     pub(crate) fn needs_log(&self) -> bool {
         match self {
             Self::Vegas(_) | Self::Rack(_) => true,
@@ -163,13 +164,13 @@ impl Recovery {
         }
     }
 
-    /// Whether the retransmission timer counts from the last sending of the oldest, as in Linux,
-    /// and not from the last acknowledgement.
+    /// Whether the retransmission timer starts at the last transmission of the oldest segment, as
+    /// in Linux, and not at the last acknowledgement.
     pub(crate) fn times_the_oldest(&self) -> bool {
         matches!(self, Self::Rack(_))
     }
 
-    /// By how much the window is inflated for new data.
+    /// Window inflation for new data.
     pub(crate) fn inflation(&self) -> u64 {
         match self {
             Self::Berkeley(berkeley) => berkeley.inflation(),
@@ -179,7 +180,7 @@ impl Recovery {
         }
     }
 
-    /// Whether new data may go although nothing else says so: a loss is being repaired, or not.
+    /// Whether a loss recovery is in progress.
     pub(crate) fn is_repairing(&self) -> bool {
         match self {
             Self::Berkeley(berkeley) => berkeley.is_repairing(),
@@ -190,7 +191,7 @@ impl Recovery {
         }
     }
 
-    /// What is to be retransmitted now, before new data, with `room` bytes of window.
+    /// The next retransmission, which precedes new data, with `room` octets of window.
     pub(crate) fn lost(
         &mut self,
         now: &Outstanding,
@@ -206,7 +207,7 @@ impl Recovery {
         }
     }
 
-    /// What may be retransmitted since there is no new data.
+    /// A retransmission that is allowed if there is no new data.
     pub(crate) fn perhaps_lost(&mut self, now: &Outstanding) -> Option<Block> {
         match self {
             Self::Berkeley(_) | Self::Vegas(_) | Self::Rack(_) | Self::NewReno(_) => None,
@@ -214,10 +215,10 @@ impl Recovery {
         }
     }
 
-    /// After a timeout: the first run from `now.next` on that the peer is not known to have.
+    /// After a timeout: the first run from `now.next` on that is not selectively acknowledged.
     pub(crate) fn again(&self, now: &Outstanding) -> Option<Block> {
         match self {
-            // All that is lost is known.
+            // All losses are marked in the log.
             Self::Rack(_) => None,
             Self::Berkeley(berkeley) => berkeley.again(now),
             Self::Vegas(_) | Self::NewReno(_) => {
@@ -228,7 +229,7 @@ impl Recovery {
     }
 }
 
-/// A report of nothing, for tests to fill in.
+/// An empty report for tests.
 #[cfg(test)]
 fn tests_report() -> Report<'static> {
     const NOTHING: Delivery =

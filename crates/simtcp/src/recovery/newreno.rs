@@ -1,22 +1,22 @@
 //! Fast retransmit and fast recovery of RFC 6582.
 //!
 //! ```text
-//!   third duplicate     recover = highest sent, the oldest again, window inflated by 3     step 2
-//!   another duplicate   inflated by one more: new data may go                              step 3
-//!   partial ACK         the next again, inflation less what was acknowledged plus one      step 3
-//!   full ACK            the window down to the threshold or the flight                     step 3
-//!   timeout             recover = highest sent: its duplicates start nothing               step 4
+//!   third duplicate     recover = highest sent, oldest retransmitted, window inflated by 3  step 2
+//!   another duplicate   inflated by one more: new data may be sent                          step 3
+//!   partial ACK         next one retransmitted, inflation less acknowledged data plus one   step 3
+//!   full ACK            window reduced to the threshold or the flight                       step 3
+//!   timeout             recover = highest sent: its duplicates start no recovery            step 4
 //! ```
 //!
-//! The first two duplicates let new data out (RFC 3042); after a timeout, duplicates count
-//! again once an acknowledgement went beyond `recover`, or when the acknowledgement before them
-//! moved by so little that a loss is likelier (section 4.1).
+//! The first two duplicates allow new data (RFC 3042). After a timeout, duplicates count once an
+//! acknowledgement exceeds `recover`, or if the acknowledgement before them advanced by so little
+//! that a loss is more likely (section 4.1).
 
 use super::{Deflate, Outstanding, Report, Verdict};
 use crate::config::RepairTimer;
 use crate::segment::Block;
 
-/// Duplicates that mean a loss (RFC 5681, section 3.2).
+/// Duplicates that indicate a loss (RFC 5681, section 3.2).
 const DUPLICATES: u32 = 3;
 
 /// NewReno's state.
@@ -24,7 +24,7 @@ const DUPLICATES: u32 = 3;
 pub(crate) struct NewReno {
     limited_transmit: bool,
     timer: RepairTimer,
-    /// The number after `recover`; None before the first loss.
+    /// The number after `recover`; `None` before the first loss.
     recover: Option<u64>,
     repairing: bool,
     duplicates: u32,
@@ -32,7 +32,7 @@ pub(crate) struct NewReno {
     /// The oldest segment is to be retransmitted.
     due: bool,
     partial_seen: bool,
-    /// By how much the last acknowledgement moved.
+    /// Octets by which the last acknowledgement advanced.
     moved: u64,
 }
 
@@ -200,15 +200,15 @@ mod tests {
     }
 
     #[test]
-    fn duplicates_of_what_a_timeout_sent_again_start_nothing() {
+    fn duplicates_after_a_timeout_start_no_recovery() {
         let mut newreno = NewReno::new(true, RepairTimer::Impatient);
         newreno.on_timeout(&outstanding(10, 30));
-        // Six segments at once: more than a lost retransmission would explain.
+        // Six segments in one acknowledgement: more than a lost retransmission explains.
         assert_eq!(newreno.on_ack(&outstanding(16, 30), &report(10, false)), Verdict::Open);
         for _ in 0..5 {
             assert_eq!(newreno.on_ack(&outstanding(16, 30), &report(16, true)), Verdict::Open);
         }
-        // Beyond recover they count again.
+        // Beyond recover duplicates count again.
         assert_eq!(newreno.on_ack(&outstanding(31, 40), &report(16, false)), Verdict::Open);
         for _ in 0..2 {
             assert_eq!(newreno.on_ack(&outstanding(31, 40), &report(31, true)), Verdict::Open);

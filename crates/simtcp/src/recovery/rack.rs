@@ -1,33 +1,33 @@
-//! Losses by time: RACK (RFC 8985), as Linux has it by default.
+//! Time-based loss detection: RACK (RFC 8985), as in Linux by default.
 //!
 //! ```text
-//!   RACK.segment   the one that was sent last of all that have arrived        section 6.2, step 2
-//!   lost           sent before it, and longer ago than its round trip and the
-//!                  reordering window                                          section 6.2, step 5
-//!   window         none while a repair goes on or three segments have arrived
-//!                  beyond a gap, and no reordering was seen; else a quarter of
-//!                  the shortest round trip                                    section 6.2, step 4
+//!   RACK.segment   the most recently sent of all delivered segments          section 6.2, step 2
+//!   lost           sent before it, longer ago than its round trip plus the
+//!                  reordering window                                         section 6.2, step 5
+//!   window         none during a recovery or once three segments beyond a
+//!                  gap have arrived, and no reordering was seen; otherwise
+//!                  1/4 of min_rtt                                            section 6.2, step 4
 //! ```
 //!
-//! So a retransmission that is lost is found when something that was sent after it arrives. After a
-//! timeout all that has not arrived is lost, and is retransmitted as the window opens (section 6.3). The
-//! reordering timer and the tail loss probe (section 7) are left out: the retransmission timer does
-//! their work.
+//! A lost retransmission is thus detected when a segment sent after it arrives. After a timeout
+//! everything not delivered is lost, and is retransmitted as the window opens (section 6.3). The
+//! reordering timer and the tail loss probe (section 7) are not implemented: the retransmission
+//! timer replaces them.
 
 use super::{Deflate, Outstanding, Report, Verdict};
 use crate::log::SentLog;
 use crate::segment::Block;
 use units::{Instant, Span};
 
-/// Segments beyond a gap that mean a loss when no reordering was seen (DupThresh).
+/// Segments beyond a gap that indicate a loss without reordering (DupThresh).
 const DUPLICATES: u64 = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Calm,
-    /// A loss is being repaired, up to this number.
+    /// Recovery up to this number.
     Repairing(u64),
-    /// Likewise, after a timeout.
+    /// The same after a timeout.
     TimedOut(u64),
 }
 
@@ -35,7 +35,7 @@ enum State {
 #[derive(Clone, Debug)]
 pub(crate) struct Rack {
     state: State,
-    /// The first segment of a repair goes whatever the window says.
+    /// The first segment of a recovery is sent regardless of the window.
     first: bool,
     /// RACK.xmit_ts, RACK.end_seq and RACK.rtt.
     newest: Option<(Instant, u64, Span)>,
@@ -102,7 +102,7 @@ impl Rack {
         self.reordered |= delivery.reordered;
         let Some(newest) = delivery.newest else { return };
         let round_trip = report.now.since(newest.at);
-        // An answer that is too quick is to the first transmission.
+        // A faster acknowledgement than min_rtt is of the first transmission.
         if newest.times > 1 && self.least.is_some_and(|least| round_trip < least) {
             return;
         }
@@ -111,7 +111,7 @@ impl Rack {
         }
     }
 
-    /// Marks what is lost; returns how many bytes of it are new.
+    /// Marks losses; returns their octets that were not marked before.
     fn detect(&self, report: &Report<'_>, now: &Outstanding, log: &mut SentLog) -> u64 {
         let gap = log.arrived() > 0;
         let Some((at, end, round_trip)) = self.newest.filter(|_| gap || self.state != State::Calm)
@@ -151,7 +151,7 @@ mod tests {
     }
 
     impl Bed {
-        /// So many segments, one each millisecond from 0 on.
+        /// Sends so many segments, one each millisecond from 0 on.
         fn new(end: u64) -> Self {
             let mut log = SentLog::default();
             (0..end).for_each(|n| log.on_sent(at(n), (n * MSS, (n + 1) * MSS)));
@@ -184,9 +184,9 @@ mod tests {
     }
 
     #[test]
-    fn three_beyond_a_gap_lose_all_before_them_at_once() {
+    fn three_segments_beyond_a_gap_mark_all_before_them_as_lost() {
         let mut bed = Bed::new(10);
-        // 0 and 2 are lost. With two arrived a quarter of 100 ms is waited for.
+        // 0 and 2 are lost. With two arrived the reordering window is 1/4 of 100 ms.
         assert_eq!(bed.ack(101, 0, &[(1, 2)]), Verdict::Open);
         assert_eq!(bed.ack(103, 0, &[(3, 4), (1, 2)]), Verdict::Open);
         assert_eq!(bed.ack(104, 0, &[(3, 5), (1, 2)]), Verdict::Loss);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_retransmission_is_lost_when_something_later_arrives() {
+    fn lost_retransmission_is_detected_when_a_later_segment_arrives() {
         let mut bed = Bed::new(6);
         bed.ack(105, 0, &[(1, 5)]);
         assert_eq!(bed.again(105, 0), Some(0));
@@ -204,7 +204,7 @@ mod tests {
         bed.end = 7;
         bed.ack(106, 0, &[(1, 6)]);
         assert_eq!(bed.again(200, 9 * MSS), None, "it is on its way");
-        // 6 was sent after 0 was retransmitted, and is there.
+        // 6 was sent after 0 was retransmitted, and has arrived.
         let verdict = bed.ack(210, 0, &[(1, 7)]);
         assert_eq!(verdict, Verdict::Repairing { restart_timer: true });
         assert_eq!(bed.again(210, MSS), Some(0));
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_timeout_all_goes_again_as_the_window_opens() {
+    fn everything_is_retransmitted_after_a_timeout_as_the_window_opens() {
         let mut bed = Bed::new(5);
         bed.ack(104, 0, &[(3, 4)]);
         let end = bed.end * MSS;

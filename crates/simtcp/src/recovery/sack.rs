@@ -2,49 +2,49 @@
 //!
 //! ```text
 //!   lost        three runs above it are acknowledged, or more than two segments   [IsLost]
-//!   pipe        what is neither acknowledged nor lost, and retransmissions    [SetPipe]
-//!   sent next   1 what is lost  2 new data  3 holes below the highest acknowledged
+//!   pipe        neither acknowledged nor lost, and retransmissions            [SetPipe]
+//!   sent next   1 lost data  2 new data  3 gaps below the highest acknowledged
 //!               4 the last segment, once                                          [NextSeg]
 //! ```
 //!
-//! Three acknowledgements with new blocks, or a lost oldest segment, begin a repair; the oldest
-//! goes at once, the rest as pipe falls below the window; it ends when all that was outstanding
-//! at its beginning is acknowledged. After a timeout what is acknowledged by blocks stays so
-//! (section 5.1), and no repair begins before the same point.
+//! Three acknowledgements with new blocks, or a lost oldest segment, start a recovery. The oldest
+//! is retransmitted immediately, the rest as pipe falls below the window. The recovery ends when
+//! everything outstanding at its start is acknowledged. After a timeout selective acknowledgements
+//! are kept (section 5.1), and no recovery starts before the same point.
 
 use super::{Deflate, Outstanding, Report, Verdict};
 use crate::ranges::Ranges;
 use crate::segment::Block;
 
-/// Duplicates, or runs, that mean a loss [DupThresh].
+/// Duplicates, or runs, that indicate a loss [DupThresh].
 const DUPLICATES: u32 = 3;
 
-/// The scoreboard and what is being repaired.
+/// The scoreboard and the current recovery.
 #[derive(Clone, Debug)]
 pub(crate) struct Sack {
     limited_transmit: bool,
-    /// What the peer has beyond the oldest.
+    /// Data selectively acknowledged.
     board: Ranges,
     duplicates: u32,
-    /// No repair begins while the oldest is below this [RecoveryPoint].
+    /// No recovery starts while the oldest is below this [RecoveryPoint].
     point: u64,
     repair: Option<Repair>,
 }
 
-/// A repair that is going on.
+/// A recovery in progress.
 #[derive(Clone, Copy, Debug)]
 struct Repair {
     /// The number after the highest that was retransmitted [HighRxt].
     high: u64,
-    /// The oldest has been retransmitted, whatever the window said (step 4.3).
+    /// The oldest was retransmitted, regardless of the window (step 4.3).
     begun: bool,
     /// The last segment has been retransmitted up to this point [RescueRxt].
     rescued: Option<u64>,
-    /// All below is taken to be lost, if it is not on the board.
+    /// Everything below is considered lost, unless it is on the scoreboard.
     lost_below: u64,
-    /// [pipe], kept up between acknowledgements.
+    /// [pipe], updated between acknowledgements.
     pipe: u64,
-    /// What was outstanding when it was counted: what is sent since comes on top.
+    /// The end of the data outstanding when pipe was computed; data sent since is added.
     counted_to: u64,
 }
 
@@ -60,7 +60,7 @@ impl Sack {
     pub(super) fn on_ack(&mut self, now: &Outstanding, report: &Report<'_>) -> Verdict {
         let mut fresh = 0;
         for &(start, end) in report.sack {
-            // What is not outstanding cannot have arrived; below the oldest is D-SACK.
+            // Only outstanding data can be acknowledged; blocks below the oldest are D-SACK.
             if start >= now.oldest && end <= now.end {
                 fresh += self.board.insert((start, end)).0;
             }
@@ -107,17 +107,17 @@ impl Sack {
         self.duplicates = 0;
     }
 
-    /// Bytes that count as being on the way [SetPipe].
+    /// Octets estimated to be in flight [SetPipe].
     pub(super) fn pipe(&self, now: &Outstanding) -> u64 {
         match &self.repair {
             Some(repair) => repair.pipe + (now.end - repair.counted_to),
-            // The first duplicates let new data out only where RFC 3042 is followed.
+            // The first duplicates allow new data only with limited transmit (RFC 3042).
             None if !self.limited_transmit && now.next == now.end => now.end - now.oldest,
             None => (now.next - now.oldest) - self.board.total_below(now.next),
         }
     }
 
-    /// Everything below is lost unless it is on the board [IsLost].
+    /// Everything below is lost unless it is on the scoreboard [IsLost].
     fn lost_below(&self, now: &Outstanding) -> u64 {
         let (mut runs, mut bytes) = (0, 0);
         for (start, end) in self.board.iter().rev() {
@@ -147,7 +147,7 @@ impl Sack {
         repair.counted_to = now.end;
     }
 
-    /// Rule 1 of NextSeg, and the first segment of a repair.
+    /// Rule 1 of NextSeg, and the first segment of a recovery.
     pub(super) fn lost(&mut self, now: &Outstanding, room: u64) -> Option<Block> {
         let repair = self.repair.as_mut()?;
         let (from, below) = if repair.begun {
@@ -174,7 +174,7 @@ impl Sack {
             return None;
         }
         repair.rescued = Some(self.point);
-        // The last segment that is not acknowledged: above the highest block, or what it left.
+        // The last unacknowledged segment: above the highest block, or below it.
         let (start, end) = if highest < now.end {
             (highest.max(now.end.saturating_sub(now.segment)), now.end)
         } else {
@@ -229,13 +229,13 @@ mod tests {
     #[test]
     fn lost_segments_are_sent_as_pipe_falls_below_the_window() {
         let mut sack = Sack::new(true);
-        // 0 to 19 are out; 0, 5 and 6 are lost.
+        // 0 to 19 are outstanding; 0, 5 and 6 are lost.
         let now = outstanding(0, 20);
         assert_eq!(feed(&mut sack, &now, 0, &[(1, 2)]), Verdict::Open);
         assert_eq!(sack.pipe(&now), 19 * MSS);
         assert_eq!(feed(&mut sack, &now, 0, &[(1, 3)]), Verdict::Open);
         assert_eq!(feed(&mut sack, &now, 0, &[(1, 4)]), Verdict::Loss);
-        // Lost: 0. On the way: 4 to 19.
+        // Lost: 0. In flight: 4 to 19.
         assert_eq!(sack.pipe(&now), 16 * MSS);
         assert_eq!(sack.lost(&now, 0), Some((0, MSS)), "the first goes at once (step 4.3)");
         assert_eq!(sack.pipe(&now), 17 * MSS);
@@ -243,14 +243,14 @@ mod tests {
         for top in 8..=10 {
             feed(&mut sack, &now, 0, &[(7, top), (1, 5)]);
         }
-        // 10 to 19, and the first again.
+        // 10 to 19, and the retransmission of the first.
         assert_eq!(sack.pipe(&now), 11 * MSS);
         assert_eq!(sack.lost(&now, MSS - 1), None);
         assert_eq!(sack.lost(&now, MSS), Some((5 * MSS, 6 * MSS)));
         assert_eq!(sack.lost(&now, MSS), Some((6 * MSS, 7 * MSS)));
         assert_eq!(sack.lost(&now, MSS), None);
         assert_eq!(sack.pipe(&now), 13 * MSS);
-        // The first arrives: a partial acknowledgement; then all that was out at the beginning.
+        // The first arrives: a partial acknowledgement; then all that was outstanding at the start.
         let partial = outstanding(5, 20);
         let verdict = feed(&mut sack, &partial, 0, &[(7, 11)]);
         assert_eq!(verdict, Verdict::Repairing { restart_timer: true });
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn holes_that_may_be_lost_and_the_last_segment_fill_a_window_without_new_data() {
+    fn gaps_and_the_last_segment_fill_a_window_without_new_data() {
         let mut sack = Sack::new(true);
         let now = outstanding(0, 10);
         for top in 2..=4 {
@@ -268,7 +268,7 @@ mod tests {
         }
         sack.lost(&now, 0);
         feed(&mut sack, &now, 0, &[(6, 7), (1, 4)]);
-        // 4 and 5 have one segment above them only: not lost, but holes (rule 3).
+        // 4 and 5 have only one segment above them: not lost, but gaps (rule 3).
         assert_eq!(sack.lost(&now, MSS), None);
         assert_eq!(sack.perhaps_lost(&now), Some((4 * MSS, 5 * MSS)));
         assert_eq!(sack.perhaps_lost(&now), Some((5 * MSS, 6 * MSS)));
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_timeout_what_the_peer_has_is_not_sent_again() {
+    fn sacked_data_is_not_retransmitted_after_a_timeout() {
         let mut sack = Sack::new(true);
         let now = outstanding(0, 10);
         feed(&mut sack, &now, 0, &[(3, 5), (7, 9)]);
@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(sack.again(&back), Some((0, 3 * MSS)));
         let on = Outstanding { next: 3 * MSS, ..now };
         assert_eq!(sack.again(&on), Some((5 * MSS, 7 * MSS)));
-        // Blocks that come now begin no repair: the oldest is below the point.
+        // Later blocks start no recovery: the oldest is below the point.
         let verdict = feed(&mut sack, &outstanding(0, 10), 0, &[(9, 10)]);
         assert_eq!(verdict, Verdict::Open);
     }

@@ -1,25 +1,25 @@
-//! Vegas' retransmission (Brakmo & Peterson, IEEE JSAC 13(8), 1995, section III.A).
+//! Retransmission of Vegas (Brakmo & Peterson, IEEE JSAC 13(8), 1995, section III.A).
 //!
 //! ```text
 //!   a duplicate                       the oldest is out for longer than the fine timeout, or this
-//!                                     is the third: it is retransmitted
-//!   the first and the second new ACK  the oldest is out for longer than the fine timeout: it goes
-//!   after a retransmission            again, without any duplicate
+//!   a duplicate                       retransmits the oldest if it has exceeded the fine timeout,
+//!                                     or if this is the third
+//!   the first and the second new ACK  retransmit the oldest if it has exceeded the fine timeout,
+//!   after a retransmission            without any duplicate
 //!   the window                        is reduced only for a segment that was sent after the last
 //!                                     reduction
-//! ```
 //!
-//! The fine timeout is SRTT + 4 RTTVAR without the coarse clock's least. Between these it is Reno:
-//! duplicates inflate the window, and a new acknowledgement ends that.
+//! The fine timeout is SRTT + 4 RTTVAR without the minimum of the coarse timer. Otherwise it
+//! behaves as Reno: duplicates inflate the window, and a new acknowledgement ends that.
 
 use super::{Deflate, Outstanding, Report, Verdict};
 use crate::log::SentLog;
 use crate::segment::Block;
 use units::{Instant, Span};
 
-/// Duplicates that mean a loss whatever the clock says.
+/// Duplicates that indicate a loss regardless of the timeout.
 const DUPLICATES: u32 = 3;
-/// New acknowledgements after a retransmission that have the clock looked at.
+/// New acknowledgements after a retransmission that check the timeout.
 const WATCHED: u32 = 2;
 
 /// Vegas' state.
@@ -32,7 +32,7 @@ pub(crate) struct Vegas {
     due: bool,
     watched: u32,
     reduced_at: Option<Instant>,
-    /// SRTT and RTTVAR by a clock without grain.
+    /// SRTT and RTTVAR of a clock with fine granularity.
     clock: Option<(Span, Span)>,
 }
 
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn one_duplicate_is_enough_when_the_clock_agrees() {
-        // Fine timeout: 100 + 4 × 8.9 = 136 ms. 0 went at 0 ms.
+        // Fine timeout: 100 + 4 × 8.9 = 136 ms. 0 was sent at 0 ms.
         let mut bed = Bed::new();
         assert_eq!(bed.ack(120, 0, 0), Verdict::Open, "not yet");
         assert_eq!(bed.ack(140, 0, 0), Verdict::Loss, "the second duplicate, after 140 ms");
@@ -199,8 +199,8 @@ mod tests {
         bed.ack(140, 0, 0);
         bed.ack(141, 0, 0);
         bed.log.on_sent(at(141), (0, MSS));
-        // 0 to 3 have come; 4, sent at 40 ms, is out for 200 ms, but was sent before the window
-        // was reduced: it is retransmitted without another reduction.
+        // 0 to 3 have arrived; 4, sent at 40 ms, is outstanding for 200 ms, but was sent before the
+        // window was reduced: it is retransmitted without another reduction.
         assert_eq!(bed.ack(240, 0, 4), Verdict::Repairing { restart_timer: true });
         let now = Outstanding { oldest: 4 * MSS, next: 10 * MSS, end: 10 * MSS, segment: MSS };
         assert_eq!(bed.vegas.lost(&now), Some((4 * MSS, 5 * MSS)));

@@ -16,7 +16,7 @@ fn rfc() -> RoundTrip {
 }
 
 #[test]
-fn a_clock_of_500_ms_counts_steps_and_ends_on_one() {
+fn clock_with_500_ms_ticks_counts_and_expires_on_ticks() {
     let mut bsd = RoundTrip::new(RtoConfig {
         initial: Span::from_secs(6),
         min: Span::from_secs(1),
@@ -26,16 +26,16 @@ fn a_clock_of_500_ms_counts_steps_and_ends_on_one() {
         estimator: Estimator::Rfc6298,
     });
     let at = |millis| Instant::ZERO + Span::from_millis(millis);
-    // 600 ms pass one step or two.
+    // 600 ms contain one tick or two.
     assert_eq!(bsd.between(at(100), at(700)), Span::from_millis(500));
     assert_eq!(bsd.between(at(450), at(1_050)), Span::from_millis(1_000));
     assert_eq!(bsd.between(at(100), at(120)), Span::ZERO);
-    // SRTT 500, RTTVAR 250: RTO 1.5 s, three steps from the last one.
+    // SRTT 500, RTTVAR 250: RTO 1.5 s, three ticks from the last one.
     bsd.sample(Span::from_millis(500), seen(1));
     assert_eq!(bsd.timeout(), Span::from_millis(1_500));
     assert_eq!(bsd.deadline(at(1_499)), at(2_500));
     assert_eq!(bsd.deadline(at(1_500)), at(3_000));
-    // A short round trip shows none, and waits 1 s, the least: SRTT + G = 500 ms is below it.
+    // A round trip below one tick has the minimum RTO of 1 s: SRTT + G = 500 ms is below it.
     let mut short = bsd.clone();
     short.smoothed = None;
     short.sample(Span::ZERO, seen(1));
@@ -53,14 +53,14 @@ fn samples_give_the_timer_of_rfc_6298() {
     round_trip.sample(Span::from_millis(800), seen(1));
     assert_eq!(round_trip.smoothed(), Some(Span::from_millis(625)));
     assert_eq!(round_trip.timeout(), Span::from_millis(625 + 4 * 275));
-    // Rule 2.4: a short round trip still waits a second.
+    // Rule 2.4: a short round trip still has a timeout of 1 s.
     let mut short = rfc();
     short.sample(Span::from_millis(20), seen(1));
     assert_eq!(short.timeout(), Span::from_secs(1));
 }
 
 #[test]
-fn each_timeout_doubles_it_up_to_the_bound_and_a_sample_ends_that() {
+fn timeouts_double_the_rto_up_to_its_maximum_until_a_sample() {
     let mut round_trip = rfc();
     round_trip.sample(Span::from_millis(600), seen(1));
     let mut waits = std::vec::Vec::new();
@@ -90,7 +90,7 @@ fn many_samples_a_round_trip_count_as_one() {
 }
 
 #[test]
-fn a_lost_syn_makes_data_begin_with_three_seconds() {
+fn initial_rto_is_three_seconds_after_a_lost_syn() {
     let mut round_trip = rfc();
     round_trip.back_off();
     round_trip.syn_was_lost();
@@ -108,27 +108,27 @@ fn linux_keeps_the_largest_deviation_of_a_round_trip() {
     // 600: mdev 300, RTTVAR 300, RTO 600 + 4 × 300. The round trip ends beyond 100.
     linux.sample(millis(600), at(1, 100));
     assert_eq!(linux.timeout(), millis(1_800));
-    // Fifty more within it: mdev falls toward 0, RTTVAR stays.
+    // Fifty more within it: mdev falls toward 0, RTTVAR is unchanged.
     (0..50).for_each(|_| linux.sample(millis(600), at(100, 200)));
     assert_eq!(linux.timeout(), millis(1_800));
-    // It ends; its largest was the first one's, 300. Then one whose largest is the floor, 50:
-    // 300 - (300 - 50) / 4 = 237.5.
+    // Its maximum was the first one's, 300. Then a round trip whose maximum is the minimum, 50: 300
+    // - (300 - 50) / 4 = 237.5.
     linux.sample(millis(600), at(101, 200));
     assert_eq!(linux.timeout(), millis(1_800));
     linux.sample(millis(600), at(201, 300));
     assert_eq!(linux.timeout(), millis(600 + 950));
-    // 1,000 ms: mdev a quarter of 400, which is above the floor and below RTTVAR.
+    // 1,000 ms: mdev is 1/4 of 400, which is above the minimum and below RTTVAR.
     linux.sample(millis(1_000), at(250, 300));
     assert_eq!(linux.smoothed(), Some(millis(650)));
     assert_eq!(linux.timeout(), millis(650 + 950));
-    // A round trip that never varies ends at SRTT + 200 ms, and not below.
+    // A round trip without variation ends at SRTT + 200 ms, and not below.
     (0..60).for_each(|n| linux.sample(millis(600), at(400 + 100 * n, 450 + 100 * n)));
     let least = linux.timeout();
     assert!(least >= millis(800) && least < millis(805), "{least:?}");
 }
 
 #[test]
-fn linux_hardly_minds_a_round_trip_that_falls() {
+fn linux_gives_falling_round_trips_little_weight() {
     let granularity = Span::from_millis(200);
     let config = RtoConfig { granularity, estimator: Estimator::Linux, ..rfc().config };
     let (mut falls, mut rises) = (RoundTrip::new(config), RoundTrip::new(config));
@@ -136,7 +136,7 @@ fn linux_hardly_minds_a_round_trip_that_falls() {
         round_trip.sample(Span::from_millis(600), seen(1));
         (0..40).for_each(|_| round_trip.sample(Span::from_millis(600), seen(1)));
     }
-    // An error of 400 ms: a quarter of it upward, a thirty-second part downward.
+    // An error of 400 ms: 1/4 of it upward, 1/32 downward.
     rises.sample(Span::from_millis(1_000), seen(1));
     falls.sample(Span::from_millis(200), seen(1));
     let about = |round_trip: &RoundTrip| round_trip.peak.deviation.as_millis();

@@ -1,4 +1,4 @@
-//! What an acknowledgement means, and what its absence does.
+//! Processing of acknowledgements and timeouts.
 
 use super::prr::Prr;
 use super::{AckResult, Sender};
@@ -11,8 +11,8 @@ use crate::window::{Acked, Sample};
 use units::{Instant, Span};
 
 impl Sender {
-    /// Takes in the acknowledgement of `segment`; `echo` is the round trip that its timestamp
-    /// shows.
+    /// Handles the acknowledgement of `segment`; `echo` is the round trip measured by its
+    /// timestamp.
     pub(crate) fn on_ack(
         &mut self,
         now: Instant,
@@ -45,7 +45,7 @@ impl Sender {
         self.flow.next = self.flow.next.max(acknowledged);
         let acked = acknowledged - before.oldest;
         let flight = before.end - before.oldest;
-        // What a log measures is finer than a coarse clock can tell: for the timer it counts steps.
+        // The log measures more finely than a coarse clock, whose timer counts ticks.
         let logged = delivery.round_trip.filter(|_| !self.round_trip.is_coarse());
         let sample = if acked > 0 || logged.is_some() {
             self.measure(now, acked > 0, flight, logged.or(echo))
@@ -61,7 +61,7 @@ impl Sender {
                 duplicate,
                 sack: blocks,
                 delivery: &delivery,
-                // RACK's window for reordering is finer than a coarse clock.
+                // RACK's reordering window is finer than a coarse clock.
                 smoothed: self.round_trip.smoothed().filter(|_| !self.round_trip.is_coarse()),
             },
             self.log.as_mut(),
@@ -143,8 +143,7 @@ impl Sender {
         }
     }
 
-    /// An acknowledgement says that a queue has marked a segment: as a loss, once for each window
-    /// (RFC 3168, section 6.1.2).
+    /// Handles an ECN echo: as a loss, once per window (RFC 3168, section 6.1.2).
     fn on_mark(&mut self, flight: u64) {
         if self.flow.oldest <= self.marked_point || self.recovery.is_repairing() {
             return;
@@ -155,7 +154,7 @@ impl Sender {
         self.window.on_loss(flight);
     }
 
-    /// Segments that the peer reports to have twice (RFC 2883, section 4).
+    /// Counts the duplicates reported by the peer (RFC 2883, section 4).
     fn count_duplicates(&mut self, acknowledged: u64, blocks: &[(u64, u64)]) {
         let Some(&first) = blocks.first() else { return };
         let within = blocks.get(1).is_some_and(|next| next.0 <= first.0 && first.1 <= next.1);
@@ -164,7 +163,7 @@ impl Sender {
         }
     }
 
-    /// Says whether the window changed (RFC 9293, section 3.10.7.4).
+    /// Updates the peer's window; returns whether it changed (RFC 9293, section 3.10.7.4).
     fn update_window(&mut self, segment: &Segment, acknowledged: u64) -> bool {
         let from = (segment.sequence, acknowledged);
         if from < self.peer.from {
@@ -224,9 +223,9 @@ impl Sender {
         });
     }
 
-    /// Pacing keeps the window from being full at each moment. In slow start more than half of it
-    /// is use enough; in congestion avoidance it must have been full since what was sent a round
-    /// trip ago (as Linux, `tcp_is_cwnd_limited`).
+    /// With pacing the window is not full at all times. In slow start it counts as used if more
+    /// than half is in flight; in congestion avoidance if it was full within the last round trip
+    /// (Linux, `tcp_is_cwnd_limited`).
     fn paced_enough(&self) -> bool {
         if self.pacing_rate().is_none() {
             return false;
@@ -238,7 +237,7 @@ impl Sender {
         self.held_until.is_some_and(|end| self.flow.oldest <= end)
     }
 
-    /// Shows a window that models the path what came of the segments.
+    /// Passes the results of an acknowledgement to a window that models the path.
     fn show(&mut self, now: Instant, delivery: &Delivery, prior_in_flight: u64, lost: u64) {
         let in_flight = self.in_flight();
         let least = self.window.least_round_trip();
@@ -262,7 +261,7 @@ impl Sender {
             ahead: self.pace_next.since(now),
         });
         if self.window.drains() {
-            // Low rates are the window's own doing.
+            // A low rate caused by the window itself counts as application-limited.
             log.limit();
         }
     }
@@ -272,15 +271,16 @@ impl Sender {
         let runs = self.flow.oldest < self.flow.end;
         let oldest = self.log.as_ref().and_then(SentLog::oldest_sent);
         let from = oldest.filter(|_| self.recovery.times_the_oldest()).unwrap_or(now);
-        // What is due already is due soon (Linux: a jiffy).
+        // A timer that has already expired is set to 1 ms (Linux: a jiffy).
         let soon = now + Span::from_millis(1);
         self.timer = runs.then(|| self.round_trip.deadline(from).max(soon));
     }
 
-    /// The timer ran out (RFC 6298, rules 5.4 to 5.6): the oldest is retransmitted, alone.
+    /// Handles the retransmission timeout (RFC 6298, rules 5.4 to 5.6): the oldest segment is
+    /// retransmitted, alone.
     pub(crate) fn on_timeout(&mut self, now: Instant) {
         if let Some(probing) = self.probing.as_mut().filter(|probing| probing.is_running()) {
-            // Not for ever: as long as retransmissions would go on.
+            // Limited to the time for which retransmissions would continue.
             if !probing.expire(now) {
                 self.retries = u32::MAX;
             }

@@ -1,4 +1,4 @@
-//! The sending half: what goes next, and what an acknowledgement means.
+//! The sending half.
 
 mod input;
 mod output;
@@ -15,87 +15,88 @@ use crate::window::{Levels, Window};
 use prr::Prr;
 use units::Instant;
 
-/// Bytes of a segment that every path takes: an MTU of 68 (RFC 791) less the headers.
+/// Octets of a segment that every path supports: an MTU of 68 (RFC 791) less the headers.
 const LEAST_SEGMENT: u64 = 28;
 
-/// What is to be put in a segment.
+/// The content of a segment to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outgoing {
     pub(crate) sequence: u64,
     pub(crate) len: u64,
     pub(crate) fin: bool,
-    /// It was sent before.
+    /// It is a retransmission.
     pub(crate) again: bool,
 }
 
-/// What became of an acknowledgement.
+/// The result of an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AckResult {
-    /// It was taken in.
+    /// It was processed.
     Taken,
-    /// It is for what was never sent: to be answered, and dropped (RFC 9293, section 3.10.7.4).
+    /// It acknowledges data that was never sent: to be answered and dropped (RFC 9293, section
+    /// 3.10.7.4).
     Unsent,
 }
 
-/// The window that the peer gave.
+/// The peer's advertised window.
 #[derive(Clone, Copy, Debug)]
 struct PeerWindow {
     /// The number after the last that may be sent.
     edge: u64,
-    /// SND.WL1 and SND.WL2: the segment that said so.
+    /// SND.WL1 and SND.WL2: the segment that advertised it.
     from: (u64, u64),
     /// The largest window so far.
     largest: u64,
     shift: u8,
 }
 
-/// The sending half of an endpoint. Number 0 is SYN's, the stream begins at 1.
+/// The sending half of an endpoint. Number 0 is the SYN's, the stream starts at 1.
 #[derive(Clone, Debug)]
 pub(crate) struct Sender {
     flow: Outstanding,
-    /// The number after the last byte that was written; FIN's, when `closing`.
+    /// The number after the last octet written; the FIN's if `closing`.
     written: u64,
     closing: bool,
     buffer: u64,
     peer: PeerWindow,
     round_trip: RoundTrip,
     timer: Option<Instant>,
-    /// Without timestamps: a segment that is timed, by its end, and when it went.
+    /// Without timestamps: the segment being timed, by its end, and when it was sent.
     timed: Option<(u64, Instant)>,
     window: Window,
     recovery: Recovery,
-    /// The congestion window kept new data back when it was last asked.
+    /// New data was limited by the congestion window at the last call.
     held: bool,
-    /// What had been sent when it last did.
+    /// The end of the data sent when that last was so.
     held_until: Option<u64>,
-    /// One byte is to go although the peer's window is closed.
+    /// A zero-window probe is to be sent.
     probe: bool,
-    /// Timeouts since the peer acknowledged something.
+    /// Timeouts since the peer's last new acknowledgement.
     retries: u32,
-    /// What was the oldest at the last timeout.
+    /// The oldest unacknowledged number at the last timeout.
     timed_out_at: Option<u64>,
     last_sent: Instant,
     after_idle: AfterIdle,
     nagle: bool,
     pacing: bool,
-    /// When pacing lets the next segment go.
+    /// When pacing allows the next segment.
     pace_next: Instant,
-    /// That, when it keeps back what would go.
+    /// The same, if pacing is what delays it.
     paced: Option<Instant>,
-    /// Since idleness, data from here on is not acknowledged: the window leaves spread over a
-    /// round trip.
+    /// Since an idle time, data from here on is not acknowledged: the window is paced over a round
+    /// trip.
     paced_restart: Option<u64>,
-    /// Kept where the window or the recovery asks for it.
+    /// Maintained if the window or the recovery needs it.
     log: Option<SentLog>,
-    /// After a timeout: what was outstanding at it.
+    /// After a timeout: the end of the data outstanding at it.
     timeout_point: Option<u64>,
     probing: Option<Prober>,
     proportional: bool,
-    /// A repair whose sending follows what arrives.
+    /// A recovery with proportional rate reduction.
     prr: Option<Prr>,
-    /// The window was reduced for a mark, and not again until this is acknowledged.
+    /// The window was reduced for an ECN mark, and is not reduced again until this is acknowledged.
     marked_point: u64,
-    /// The peer is to be told that the window was reduced (RFC 3168, section 6.1.2).
+    /// The next new segment carries CWR (RFC 3168, section 6.1.2).
     reduced: bool,
     pub(crate) counters: Counters,
 }
@@ -137,7 +138,7 @@ impl Sender {
         }
     }
 
-    /// SYN goes out.
+    /// Handles the transmission of the SYN.
     pub(crate) fn syn_sent(&mut self, now: Instant) {
         if self.flow.end == 0 {
             (self.flow.next, self.flow.end) = (1, 1);
@@ -150,7 +151,7 @@ impl Sender {
         self.timer = Some(self.round_trip.deadline(now));
     }
 
-    /// Up to `most` bytes from the beginning, and FIN where they are all, go with SYN.
+    /// The content of a SYN: up to `most` octets from the beginning, and the FIN if these are all.
     pub(crate) fn data_with_syn(&mut self, most: u64) -> Outgoing {
         let len = (self.written - 1).min(most);
         let fin = self.closing && 1 + len == self.written;
@@ -158,7 +159,7 @@ impl Sender {
         if end > 1 {
             self.counters.data_segments += 1;
         }
-        // What went with an earlier SYN is retransmitted, and is one record or more of its own.
+        // Data of an earlier SYN is retransmitted, and has records of its own.
         let before = self.flow.end.clamp(1, end);
         if let Some(log) = &mut self.log {
             let parts = [(1, before), (before, end)];
@@ -175,8 +176,8 @@ impl Sender {
         Outgoing { sequence: 1, len, fin, again: false }
     }
 
-    /// What went with SYN was not taken: it is retransmitted, now that there is a connection (RFC 7413,
-    /// section 4.2.2).
+    /// Handles data on the SYN that was not accepted: it is retransmitted on the open connection
+    /// (RFC 7413, section 4.2.2).
     pub(crate) fn early_data_was_lost(&mut self) {
         self.flow.next = self.flow.oldest;
         if let Some(log) = &mut self.log {
@@ -184,7 +185,7 @@ impl Sender {
         }
     }
 
-    /// The peer's SYN said what it can take; the window begins.
+    /// Handles the options of the peer's SYN; initializes the window.
     pub(crate) fn peer_opened(&mut self, config: &TcpConfig, segment: u64, sack: bool, shift: u8) {
         self.flow.segment = segment;
         self.peer.shift = shift;
@@ -197,21 +198,21 @@ impl Sender {
         self.log = logs.then(|| self.log_with_syn());
     }
 
-    /// A log that has what went with SYN already.
+    /// A log that contains the data of the SYN.
     fn log_with_syn(&self) -> SentLog {
         let mut log = SentLog::default();
         if self.flow.end > 1 {
             log.on_sent(self.last_sent, (1, self.flow.end));
             if self.counters.retransmitted_segments > 0 {
-                // Which of the SYNs is answered is not known (Karn; RFC 6298, section 3).
+                // It is unknown which SYN is acknowledged (Karn; RFC 6298, section 3).
                 log.on_sent(self.last_sent, (1, self.flow.end));
             }
         }
         log
     }
 
-    /// The handshake is done. Where SYN had to go twice, one segment is the first window
-    /// (RFC 5681, section 3.1) and the timer is careful (RFC 6298, rule 5.7).
+    /// Handles the end of the handshake. After a retransmitted SYN the initial window is one
+    /// segment (RFC 5681, section 3.1) and the RTO is 3 s (RFC 6298, rule 5.7).
     pub(crate) fn established(&mut self) {
         if self.counters.retransmitted_segments > 0 {
             self.window.syn_was_lost();
@@ -219,7 +220,7 @@ impl Sender {
         }
     }
 
-    /// The window of a SYN, which is not shifted (RFC 7323, section 2.2).
+    /// The window of a SYN, which is not scaled (RFC 7323, section 2.2).
     pub(crate) fn peer_window_of_syn(&mut self, syn: &Segment) {
         let window = u64::from(syn.window);
         let acknowledged = syn.acknowledgement.unwrap_or(1);
@@ -228,29 +229,29 @@ impl Sender {
         self.peer.from = (syn.sequence, acknowledged);
     }
 
-    /// Takes up to `bytes` more; returns how many there was room for.
+    /// Accepts up to `bytes` more; returns how many there was room for.
     pub(crate) fn write(&mut self, bytes: u64) -> u64 {
         let taken = if self.closing { 0 } else { bytes.min(self.room()) };
         self.written += taken;
         taken
     }
 
-    /// Bytes for which the buffer has room.
+    /// Free octets of the buffer.
     pub(crate) fn room(&self) -> u64 {
         self.buffer.saturating_sub(self.written - self.flow.oldest.clamp(1, self.written))
     }
 
-    /// Bytes of the stream that are acknowledged.
+    /// Octets of the stream that are acknowledged.
     pub(crate) fn acknowledged(&self) -> u64 {
         self.flow.oldest.clamp(1, self.written) - 1
     }
 
-    /// Nothing more will be written; FIN goes after the last byte.
+    /// Ends the stream; a FIN follows the last octet.
     pub(crate) fn close(&mut self) {
         self.closing = true;
     }
 
-    /// Whether nothing more will be written.
+    /// Whether the stream has ended.
     pub(crate) fn is_closing(&self) -> bool {
         self.closing
     }
@@ -264,7 +265,7 @@ impl Sender {
         &self.flow
     }
 
-    /// Bytes that were written and never sent.
+    /// Octets written and never sent.
     pub(crate) fn unsent(&self) -> u64 {
         self.written.saturating_sub(self.flow.end.max(1))
     }
@@ -273,8 +274,9 @@ impl Sender {
         &self.window
     }
 
-    /// Segments of more than `segment` bytes do not arrive: what is out is retransmitted in smaller ones,
-    /// and that is no sign of congestion (RFC 1191, section 6.4). Says whether they were larger.
+    /// Limits segments to `segment` octets, because larger ones do not arrive: outstanding data is
+    /// retransmitted in smaller segments, which is no sign of congestion (RFC 1191, section 6.4).
+    /// Returns whether they were larger.
     pub(crate) fn shrink(&mut self, segment: u64) -> bool {
         let segment = segment.max(LEAST_SEGMENT);
         if segment >= self.flow.segment {
@@ -298,13 +300,13 @@ impl Sender {
         self.probing.is_some()
     }
 
-    /// The probe that is to go now.
+    /// The probe to be sent now.
     pub(crate) fn take_probe(&mut self, now: Instant) -> Option<Probe> {
         let estimate = self.round_trip.smoothed();
         self.probing.as_mut()?.take(now, estimate)
     }
 
-    /// Whether the next new segment is to say that the window was reduced; says so once.
+    /// Whether the next new segment carries CWR; true once.
     pub(crate) fn take_reduced(&mut self) -> bool {
         core::mem::take(&mut self.reduced)
     }

@@ -1,14 +1,14 @@
-//! What goes out next.
+//! Selection of the next segment.
 
 use super::{Outgoing, Sender};
 use crate::segment::Block;
 use units::{Instant, Span};
 
-/// The first segments of a connection are not paced, as in Linux.
+/// The initial segments of a connection that are not paced, as in Linux.
 const UNPACED: u64 = 10;
 
 impl Sender {
-    /// What goes next at `now`, if anything may.
+    /// The next segment that may be sent at `now`, if any.
     pub(crate) fn next(&mut self, now: Instant) -> Option<Outgoing> {
         self.paced = None;
         if self.probing.as_ref().is_some_and(|probing| probing.is_running()) {
@@ -45,12 +45,12 @@ impl Sender {
         self.send_new(now, room)
     }
 
-    /// When pacing lets the next segment go, where it is what keeps it back.
+    /// When pacing allows the next segment, if pacing is what delays it.
     pub(crate) fn paced(&self) -> Option<Instant> {
         self.paced
     }
 
-    /// Bytes that count as being on the way.
+    /// Octets estimated to be in flight.
     pub(crate) fn in_flight(&self) -> u64 {
         self.recovery.in_flight(&self.flow, self.log.as_ref())
     }
@@ -61,8 +61,8 @@ impl Sender {
         let len = allowed.min(self.flow.segment);
         let last = start + len == self.written;
         let fin = last && self.closing && start + len < self.peer.edge.max(start + 1);
-        // A short segment only for the end of what there is, or for a peer whose window was
-        // never larger (RFC 9293, section 3.8.6.2.1).
+        // A short segment only at the end of the data, or to a peer whose window was never larger
+        // (RFC 9293, section 3.8.6.2.1).
         let waits = self.nagle && self.flow.oldest < self.flow.end;
         let short = last && len > 0 && !waits;
         let whole = len == self.flow.segment || short || 2 * len > self.peer.largest;
@@ -79,7 +79,7 @@ impl Sender {
             return None;
         }
         if self.flow.oldest == self.flow.end && self.counters.data_segments > 0 {
-            // Before that nothing but SYN was sent: the time since is no idleness.
+            // Before that only a SYN was sent: the time since is not idle.
             let idle = now.since(self.last_sent);
             let timeouts = idle.as_nanos() / self.round_trip.timeout().as_nanos().max(1);
             self.restart(idle, timeouts);
@@ -93,7 +93,7 @@ impl Sender {
         Some(self.sent(now, Outgoing { sequence: start, len, fin, again: false }))
     }
 
-    /// Notes whether the congestion window keeps back what would go.
+    /// Records whether the congestion window limits new data.
     fn is_held(&mut self, held: bool) -> bool {
         self.held = held;
         if held {
@@ -113,7 +113,7 @@ impl Sender {
         self.watch_closed_window(now);
     }
 
-    /// With data that the closed window keeps back and nothing on the way, the timer asks
+    /// With data limited by a closed window and nothing in flight, the persist timer sends probes
     /// (RFC 9293, section 3.8.6.1).
     fn watch_closed_window(&mut self, now: Instant) {
         let waits = self.written > self.flow.next && self.flow.oldest == self.flow.end;
@@ -135,7 +135,7 @@ impl Sender {
     }
 
     fn send_again(&mut self, now: Instant, (start, end): Block) -> Outgoing {
-        // Karn: what was sent twice is not timed (RFC 6298, section 3).
+        // Karn: retransmitted data is not timed (RFC 6298, section 3).
         self.timed = None;
         let fin = self.closing && end > self.written;
         let len = end - start - u64::from(fin);
@@ -167,7 +167,7 @@ impl Sender {
         outgoing
     }
 
-    /// Bytes per second, where segments keep distance.
+    /// Pacing rate in octets per second, if segments are paced.
     pub(super) fn pacing_rate(&self) -> Option<f64> {
         if let Some(rate) = self.window.pacing_rate() {
             return Some(rate);
@@ -177,8 +177,8 @@ impl Sender {
         }
         let levels = self.window.levels();
         let round_trip = self.round_trip.smoothed()?.as_secs_f64();
-        // Twice the window in a round trip lets slow start double it; a fifth more than it lets
-        // avoidance grow (Linux, tcp_pacing_ss_ratio and tcp_pacing_ca_ratio).
+        // Twice the window per round trip in slow start, which doubles it; 1.2 times it in
+        // avoidance (Linux, tcp_pacing_ss_ratio and tcp_pacing_ca_ratio).
         let gain = match self.paced_restart {
             Some(_) => 1.0,
             None if levels.window() < levels.threshold() / 2 => 2.0,

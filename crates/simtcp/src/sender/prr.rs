@@ -1,15 +1,15 @@
-//! Proportional rate reduction (RFC 6937, section 3): during a repair, as much leaves for what
-//! arrives as makes the flight come down to the threshold at its end.
+//! Proportional rate reduction (RFC 6937, section 3): during a recovery data is sent in proportion
+//! to deliveries, so that the flight reaches the threshold at its end.
 
-/// The bookkeeping of one repair, in bytes.
+/// State of a recovery, in octets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Prr {
-    /// RecoverFS: what was outstanding at its beginning.
+    /// RecoverFS: octets outstanding at its start.
     flight: u64,
     /// prr_delivered and prr_out.
     delivered: u64,
     out: u64,
-    /// What may leave now.
+    /// Octets that may be sent now.
     room: u64,
 }
 
@@ -27,9 +27,9 @@ impl Prr {
         self.room = self.room.saturating_sub(bytes);
     }
 
-    /// `newly` bytes were delivered, and `pipe` are on the way; `safe`: the acknowledgement moved
-    /// and nothing new is lost, so that slow start back to the threshold is in order (SSRB, with
-    /// the check that draft-ietf-tcpm-prr-rfc6937bis adds).
+    /// Handles the delivery of `newly` octets, after which `pipe` are in flight; `safe`: the
+    /// acknowledgement advanced and nothing new is lost, so slow start up to the threshold is
+    /// allowed (SSRB, with the check added by draft-ietf-tcpm-prr-rfc6937bis).
     pub(super) fn on_ack(
         &mut self,
         newly: u64,
@@ -46,7 +46,7 @@ impl Prr {
             let limit = if safe { owed + segment } else { owed };
             limit.min(threshold - pipe)
         };
-        // Whole segments: what is less than one adds up in what was delivered.
+        // Whole segments: fractions accumulate in the delivered octets.
         self.room = room;
     }
 }
@@ -58,9 +58,9 @@ mod tests {
     const MSS: u64 = 1_000;
 
     #[test]
-    fn one_leaves_for_every_second_that_arrives() {
-        // The example of RFC 6937, section 4 in spirit: 20 outstanding, 10 is the threshold, one
-        // lost, each acknowledgement for one segment.
+    fn one_is_sent_per_two_deliveries() {
+        // As the example of RFC 6937, section 4: 20 outstanding, threshold 10, one lost, each
+        // acknowledgement for one segment.
         let mut prr = Prr::new(20 * MSS);
         let mut sent = 0;
         let mut pipe = 19 * MSS;
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn below_the_threshold_it_comes_back_by_two_for_one_at_most() {
+    fn below_the_threshold_at_most_two_are_sent_per_delivery() {
         let mut prr = Prr::new(20 * MSS);
         prr.on_ack(2 * MSS, 4 * MSS, 10 * MSS, MSS, true);
         assert_eq!(prr.room(), 3 * MSS);

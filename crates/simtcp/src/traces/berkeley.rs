@@ -81,7 +81,7 @@ fn one_clock_for_all_delays_makes_an_acknowledgement_late_by_half_of_it() {
 }
 
 #[test]
-fn a_short_segment_waits_for_what_is_on_the_way() {
+fn nagle_delays_a_short_segment_while_data_is_in_flight() {
     let config = TcpConfig { nagle: true, ..TcpConfig::new_reno() };
     let sizes = |config: &TcpConfig| -> Vec<u32> {
         let mut wire = wire(config);

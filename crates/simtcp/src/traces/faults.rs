@@ -1,4 +1,4 @@
-//! Whatever is lost, everything arrives once and in order.
+//! Under any losses all data arrives once and in order.
 
 use super::wire::Wire;
 use crate::{HostCache, Opening, Ports, State, TcpConfig};
@@ -29,7 +29,7 @@ fn configs() -> Vec<TcpConfig> {
     ])
 }
 
-/// Two ends of hosts that have met, where the configuration remembers.
+/// Two ends of hosts with cached data of each other, where the configuration uses it.
 fn wire(config: &TcpConfig) -> Wire {
     let (mut here, mut there) = (HostCache::new(1), HostCache::new(2));
     let ports = Ports { from: 1_000, to: 80 };

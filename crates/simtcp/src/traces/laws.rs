@@ -1,4 +1,4 @@
-//! Windows that go by the round trip or the rate, and probing, on a whole connection.
+//! Windows based on the round trip or the rate, and probing, on whole connections.
 
 use super::windows::{plain, rounds, ten};
 use super::wire::Wire;
@@ -13,12 +13,12 @@ fn at(millis: u64) -> Instant {
     Instant::ZERO + Span::from_millis(millis)
 }
 
-/// 10 Mbit/s, 100 ms, and room for `queue` bytes.
+/// 10 Mbit/s, 100 ms, and a queue of `queue` octets.
 fn line(config: &TcpConfig, queue: u64) -> Wire {
     Wire::new(config, ROUND / 2).with_line(Serializer::new(BitRate::from_mbps(10)), queue)
 }
 
-/// Runs for so many seconds with always something to send; returns what arrived in the last ten.
+/// Runs for so many seconds with unlimited data; returns the goodput of the last ten.
 fn saturate(wire: &mut Wire, seconds: u64) -> f64 {
     let mut before = 0;
     for tenth in 1..=seconds * 10 {
@@ -33,7 +33,7 @@ fn saturate(wire: &mut Wire, seconds: u64) -> f64 {
 
 #[test]
 fn vegas_leaves_slow_start_before_the_queue_is_full_and_loses_nothing() {
-    // A product is 125 KB; two to four segments of queue are all that it wants.
+    // The bandwidth-delay product is 125 KB; Vegas needs two to four segments of queue.
     let mut wire = line(&TcpConfig::vegas(), 30_000);
     let rate = saturate(&mut wire, 30);
     assert!(rate > 9.0e6, "{rate}");
@@ -51,7 +51,7 @@ fn bbr_keeps_the_link_full_and_the_queue_short() {
     assert!(rate > 9.0e6, "{rate}");
     let round_trip = wire.client.snapshot().round_trip.unwrap();
     assert!(round_trip < Span::from_millis(140), "no 250 KB of queue, 200 ms: {round_trip}");
-    // Every fiftieth is lost: that does not reduce the rate by much more than probing does.
+    // Every fiftieth is lost, which reduces the rate by little more than probing does.
     let mut count = 0_u64;
     let mut lossy = line(&TcpConfig::bbr(), 250_000).losing(move |_, segment| {
         count += u64::from(segment.payload.len > 0);
@@ -62,7 +62,7 @@ fn bbr_keeps_the_link_full_and_the_queue_short() {
 }
 
 #[test]
-fn bbr_that_opens_late_begins_as_one_that_opens_at_once() {
+fn bbr_does_not_depend_on_the_time_of_opening() {
     let initial_window = crate::InitialWindow::Segments(10);
     let config = TcpConfig { initial_window, ..plain(&TcpConfig::bbr()) };
     let mut wire = Wire::new(&config, ROUND / 2);
@@ -85,7 +85,7 @@ fn pacing_spreads_a_window_over_the_round_trip() {
         .filter(|sent| sent.1.payload.len > 0)
         .map(|sent| sent.0.as_nanos())
         .collect();
-    // Ten at once, then at twice the window in a round trip: 2.5 ms apart.
+    // Ten immediately, then at twice the window per round trip: 2.5 ms apart.
     assert_eq!(sent.len(), 20);
     assert!(sent[..11].iter().all(|&sent| sent == sent_at(100)), "{sent:?}");
     for (index, pair) in sent[10..].windows(2).enumerate() {
@@ -98,13 +98,13 @@ fn sent_at(millis: u64) -> u64 {
 }
 
 #[test]
-fn after_idleness_the_window_is_kept_paced_halved_or_begun_anew() {
+fn window_after_idle_is_kept_paced_halved_or_reset() {
     let burst = |after_idle| {
         let config = TcpConfig { after_idle, ..plain(&TcpConfig::new_reno()) };
         let mut wire = Wire::new(&config, ROUND / 2);
         wire.client.write(31 * MSS);
         wire.run_until(at(4_100));
-        // 1, 2, 4, 8 and 16 have made the window 32 − 0; 3.5 s later, which is three timers:
+        // 1, 2, 4, 8 and 16 have made the window 32; 3.5 s later, which is three timeouts:
         wire.client.write(100 * MSS);
         wire.run_until(at(4_101));
         wire.sent.iter().filter(|sent| sent.0 >= at(4_100)).count()
@@ -120,11 +120,11 @@ fn after_idleness_the_window_is_kept_paced_halved_or_begun_anew() {
 fn a_probe_finds_no_congestion_and_the_window_stays() {
     let mut wire = ten(&TcpConfig::probing(), &[3]);
     let sent = rounds(&mut wire, 6);
-    // 0 to 2 open the window to 13; duplicates by 4 and 5 let out 16 and 17 (RFC 3042); with
-    // the third nothing goes but a probe.
+    // 0 to 2 open the window to 13; the duplicates of 4 and 5 allow 16 and 17 (RFC 3042); at the
+    // third only a probe is sent.
     assert_eq!(sent[1], [10, 11, 12, 13, 14, 15, 16, 17]);
-    // The second probe goes when the first is answered; then 3 is retransmitted, and nothing new: the
-    // window of 13 with what duplicates have added, 6 and 8 segments, is full of 15.
+    // The second probe is sent when the first is answered; then 3 is retransmitted, and no new
+    // data: the window of 13 plus 6 and 8 segments of inflation has 15 in flight.
     assert_eq!(sent[2], [] as [u64; 0]);
     assert_eq!(sent[3][0], 3, "{sent:?}");
     let probes: Vec<_> = wire.sent.iter().filter_map(|sent| sent.1.options.probe).collect();
@@ -137,7 +137,7 @@ fn a_probe_finds_no_congestion_and_the_window_stays() {
 }
 
 #[test]
-fn a_probe_that_is_lost_begins_a_new_cycle_and_a_slow_answer_means_congestion() {
+fn lost_probe_starts_a_new_cycle_and_a_slow_response_means_congestion() {
     // The first probe is lost.
     let mut probes = 0;
     let mut seen = false;
@@ -157,10 +157,10 @@ fn a_probe_that_is_lost_begins_a_new_cycle_and_a_slow_answer_means_congestion() 
     wire.run_until(at(1_500));
     let cycles: Vec<_> =
         wire.sent.iter().filter_map(|s| s.1.options.probe.map(|p| (s.0, p.cycle))).collect();
-    // Found at 200 ms; given up after twice the estimate, 100 ms.
+    // Detected at 200 ms; aborted after twice the estimate, 100 ms.
     assert_eq!(cycles[1..], [(at(200), 1), (at(400), 2), (at(500), 2)]);
     assert_eq!(wire.client.snapshot().threshold, u64::MAX);
-    // On a line whose queue grows, the probes' round trip is larger than the estimate.
+    // On a link with a growing queue the probes' round trip exceeds the estimate.
     let mut slow = line(&TcpConfig::probing(), 60_000);
     let rate = saturate(&mut slow, 20);
     assert!(rate > 2e6 && slow.client.snapshot().threshold < u64::MAX, "{rate}");
@@ -179,8 +179,8 @@ fn a_marked_segment_halves_the_window_once_and_is_confirmed() {
     assert_eq!(wire.sent[2].1.ecn, Ecn::Capable);
     let counters = wire.client.counters();
     assert_eq!((counters.marks, counters.retransmitted_segments), (1, 0));
-    // Segment 20 is the sixth of the fifth round. Its echo comes when 20 is acknowledged:
-    // 16 + 5 segments of window, 16 + 10 − 6 less the one: half of what is out.
+    // Segment 20 is the sixth of the fifth round. Its echo arrives when 20 is acknowledged: 16 + 5
+    // segments of window, 16 + 10 − 6 less the one: half of the flight.
     let threshold = wire.client.snapshot().threshold;
     assert!((9_000..=11_000).contains(&threshold), "{threshold}");
     let confirms = wire.sent.iter().filter(|sent| sent.1.flags.cwr && !sent.1.flags.syn).count();
@@ -190,21 +190,21 @@ fn a_marked_segment_halves_the_window_once_and_is_confirmed() {
 }
 
 #[test]
-fn what_came_twice_is_reported_and_what_is_old_is_dropped() {
+fn duplicates_are_reported_and_old_segments_dropped() {
     let config = TcpConfig {
         d_sack: true,
         delayed_ack: DelayedAck::OFF,
         rto: RtoConfig { min: Span::from_millis(200), ..TcpConfig::sack().rto },
         ..TcpConfig::sack()
     };
-    // The acknowledgements of the first three segments are lost: all three go again.
+    // The acknowledgements of the first three segments are lost: all three are retransmitted.
     let mut wire = Wire::new(&config, ROUND / 2).losing_answers(|count, _| (1..4).contains(&count));
     wire.client.write(3 * 1_460);
     wire.run_until(at(5_000));
     let twice: Vec<_> =
         wire.answers.iter().filter(|answer| answer.1.options.sack.as_slice().len() == 1).collect();
     let (_, first) = twice.first().expect("a report");
-    // RFC 2883, section 4.1: the block is below what is acknowledged.
+    // RFC 2883, section 4.1: the block is below the acknowledgement number.
     assert_eq!(first.options.sack.as_slice(), [(1, 1_461)]);
     assert_eq!(first.acknowledgement, Some(4_381));
     assert!(wire.client.counters().reported_duplicates > 0);

@@ -1,4 +1,4 @@
-//! How connections open that know each other.
+//! Connection opening with cached data of the peer.
 
 use super::wire::Wire;
 use crate::segment::{ConnectionCount, FastOpen};
@@ -20,7 +20,7 @@ fn fast_open() -> TcpConfig {
     TcpConfig { opening: Opening::FastOpen, ..TcpConfig::reno() }
 }
 
-/// Two hosts, and connections between them one after the other.
+/// Two hosts with consecutive connections.
 struct Hosts {
     config: TcpConfig,
     caches: [HostCache; 2],
@@ -46,7 +46,7 @@ impl Hosts {
         self.caches[1].learn(1, &mut wire.server);
     }
 
-    /// A request of 200 bytes, which is answered by 300; returns when the answer was there.
+    /// A request of 200 octets with a response of 300; returns when the response had arrived.
     fn exchange(&mut self, wire: &mut Wire) -> f64 {
         wire.client.write(200);
         wire.client.close();
@@ -66,7 +66,7 @@ fn flags(sent: &[(Instant, Segment)]) -> Vec<(bool, bool, u32)> {
 fn a_second_transaction_is_three_segments_and_one_round_trip() {
     let mut hosts = Hosts::new(transaction());
     let mut first = hosts.wire();
-    // The server knows no count: it answers SYN alone, and keeps the request until the third
+    // The server has no count: it answers the SYN only, and keeps the request until the third
     // segment. Two round trips.
     assert_eq!(hosts.exchange(&mut first), 0.2);
     assert_eq!(first.sent[0].1.options.count, Some(ConnectionCount::New(1)));
@@ -77,20 +77,20 @@ fn a_second_transaction_is_three_segments_and_one_round_trip() {
     assert_eq!(second.sent[0].1.options.count, Some(ConnectionCount::Count(2)));
     assert_eq!(flags(&second.sent), [(true, true, 200), (false, false, 0)]);
     assert_eq!(flags(&second.answers), [(true, true, 300)]);
-    // SYN, 200 bytes and FIN; the whole transaction was shorter than MSL, so that TIME-WAIT is
-    // eight timers and not a minute (RFC 1644, section 2.4).
+    // SYN, 200 octets and FIN; the transaction was shorter than MSL, so TIME-WAIT is eight RTOs and
+    // not a minute (RFC 1644, section 2.4).
     assert_eq!(second.answers[0].1.acknowledgement, Some(202));
     assert_eq!((second.client.state(), second.server.state()), (State::Closed, State::Closed));
 }
 
 #[test]
-fn a_syn_of_an_old_connection_is_not_believed() {
+fn syn_of_an_old_connection_is_rejected() {
     let mut hosts = Hosts::new(transaction());
     for _ in 0..2 {
         let mut wire = hosts.wire();
         hosts.exchange(&mut wire);
     }
-    // The second's SYN comes again: its count, 2, is not above what the cache has.
+    // The second SYN is repeated: its count, 2, is not above the cached one.
     let mut wire = hosts.wire();
     wire.client.write(200);
     let mut old = wire.client.poll_transmit(at(0)).unwrap();
@@ -99,18 +99,18 @@ fn a_syn_of_an_old_connection_is_not_believed() {
     assert_eq!((wire.server.state(), wire.server.readable()), (State::SynReceived, 0));
     let answer = wire.server.poll_transmit(at(0)).unwrap();
     assert_eq!((answer.acknowledgement, answer.options.count_echo), (Some(1), Some(2)));
-    // Its echo is none of the client's, which drops it: the data is never read.
+    // Its echo is not the client's, which drops it: the data is never read.
     wire.client.handle_segment(at(50), &answer);
     assert_eq!(wire.client.state(), State::SynSent);
 }
 
 #[test]
-fn counts_go_with_every_segment_and_a_peer_without_them_is_no_obstacle() {
+fn counts_are_in_every_segment_and_optional_at_the_peer() {
     let mut wire = Hosts::new(transaction()).wire();
     wire.client.write(5_000);
     wire.run_until(at(1_000));
     assert!(wire.sent.iter().all(|(_, segment)| segment.options.count.is_some()));
-    // 1460 less 8 for the count; with SYN what is left of 536.
+    // 1460 less 8 for the count; on the SYN the rest of 536.
     assert_eq!(wire.client.snapshot().segment, 1_452);
     assert_eq!(wire.sent[0].1.payload.len + wire.sent[0].1.options.len() as u32, 536);
     let client = crate::Endpoint::connect(&transaction(), Ports { from: 9, to: 80 }, 1);
@@ -123,7 +123,7 @@ fn counts_go_with_every_segment_and_a_peer_without_them_is_no_obstacle() {
 }
 
 #[test]
-fn fast_open_sends_with_syn_once_it_has_a_cookie() {
+fn fast_open_sends_data_on_the_syn_once_it_has_a_cookie() {
     let mut hosts = Hosts::new(fast_open());
     let mut first = hosts.wire();
     assert_eq!(hosts.exchange(&mut first), 0.2);
@@ -133,13 +133,13 @@ fn fast_open_sends_with_syn_once_it_has_a_cookie() {
     let mut second = hosts.wire();
     assert_eq!(hosts.exchange(&mut second), 0.1);
     assert_eq!((second.sent[0].1.options.fast_open, second.sent[0].1.payload.len), (given, 200));
-    // The server answers SYN and data, then sends its own without waiting (RFC 7413,
-    // section 4.2.1).
+    // The server acknowledges SYN and data, then sends its own without waiting (RFC 7413, section
+    // 4.2.1).
     assert_eq!(flags(&second.answers)[..2], [(true, false, 0), (false, true, 300)]);
 }
 
 #[test]
-fn a_cookie_that_the_server_does_not_know_costs_a_round_trip() {
+fn invalid_cookie_costs_a_round_trip() {
     let mut hosts = Hosts::new(fast_open());
     let mut first = hosts.wire();
     hosts.exchange(&mut first);
@@ -152,16 +152,16 @@ fn a_cookie_that_the_server_does_not_know_costs_a_round_trip() {
     );
     assert_eq!(second.client.counters().retransmitted_bytes, 200);
     let mut third = hosts.wire();
-    assert_eq!(hosts.exchange(&mut third), 0.1, "and the new cookie was learnt");
+    assert_eq!(hosts.exchange(&mut third), 0.1, "the new cookie is cached");
 }
 
 #[test]
-fn a_syn_that_was_lost_goes_again_alone() {
+fn lost_syn_is_retransmitted_without_data() {
     let mut hosts = Hosts::new(fast_open());
     let mut first = hosts.wire();
     hosts.exchange(&mut first);
     let mut second = hosts.wire().losing(|count, _| count == 0);
-    // 1 s for SYN (RFC 6298, rule 2.1), then as ever.
+    // 1 s for the SYN (RFC 6298, rule 2.1), then as without Fast Open.
     assert_eq!(hosts.exchange(&mut second), 1.2);
     assert_eq!(flags(&second.sent)[1], (true, false, 0));
     assert_eq!(second.sent[1].1.options.fast_open, None);
@@ -174,14 +174,14 @@ fn fast_open_pauses_toward_a_port_where_it_failed() {
     hosts.exchange(&mut first);
     let mut second = hosts.wire().losing(|count, _| count == 0);
     hosts.exchange(&mut second);
-    // Something on the way may not like data with SYN: three segments for a while.
+    // A middlebox may drop data on SYNs: three-way handshakes for a time.
     let mut third = hosts.wire();
     third.now = at(300_000);
     third.client.write(200);
     let syn = third.client.poll_transmit(third.now).unwrap();
     assert_eq!((syn.options.fast_open, syn.payload.len), (None, 0));
     hosts.learn(&mut third);
-    // Another port of the same host is another service, and ten minutes are enough.
+    // Another port of the same host is not affected, and the pause ends after ten minutes.
     for (port, millis, carries) in [(81, 300_000, 200), (80, 599_000, 0), (80, 602_000, 200)] {
         let ports = Ports { from: 7, to: port };
         let mut client = hosts.caches[0].connect(2, &hosts.config, ports, 1);
@@ -192,7 +192,7 @@ fn fast_open_pauses_toward_a_port_where_it_failed() {
 }
 
 #[test]
-fn data_that_the_server_leaves_is_a_failure_too() {
+fn unaccepted_data_is_a_failure_as_well() {
     let mut hosts = Hosts::new(fast_open());
     let mut first = hosts.wire();
     hosts.exchange(&mut first);
@@ -200,7 +200,7 @@ fn data_that_the_server_leaves_is_a_failure_too() {
     second.client.write(200);
     let syn = second.client.poll_transmit(at(0)).unwrap();
     assert_eq!(syn.payload.len, 200);
-    // A server without Fast Open answers SYN alone, and gives no cookie.
+    // A server without Fast Open answers the SYN only, and returns no cookie.
     let mut plain = crate::Endpoint::listen(&TcpConfig::reno(), 80, 2);
     plain.handle_segment(at(50), &syn);
     let answer = plain.poll_transmit(at(50)).unwrap();
@@ -212,7 +212,7 @@ fn data_that_the_server_leaves_is_a_failure_too() {
 }
 
 #[test]
-fn what_went_with_a_lost_syn_goes_again_whatever_finds_losses() {
+fn data_of_a_lost_syn_is_retransmitted_by_every_recovery() {
     for base in [TcpConfig::linux_cubic(), TcpConfig::bbr(), TcpConfig::vegas()] {
         for opening in [Opening::FastOpen, Opening::Transaction] {
             let mut hosts = Hosts::new(TcpConfig { opening, ..base.clone() });
@@ -223,7 +223,7 @@ fn what_went_with_a_lost_syn_goes_again_whatever_finds_losses() {
             assert!(hosts.exchange(&mut second) < 2.0);
             let mut third = hosts.wire().losing_answers(|count, _| count == 0);
             assert!(hosts.exchange(&mut third) < 4.0);
-            // The server has forgotten, and does not take the data.
+            // The server has no cached cookie and does not accept the data.
             hosts.caches[1] = HostCache::new(99);
             let mut fourth = hosts.wire();
             assert!(hosts.exchange(&mut fourth) < 2.0);
@@ -232,7 +232,7 @@ fn what_went_with_a_lost_syn_goes_again_whatever_finds_losses() {
 }
 
 #[test]
-fn segments_shrink_to_what_the_path_takes_and_the_next_connection_knows() {
+fn path_mtu_is_discovered_and_used_by_the_next_connection() {
     for base in [TcpConfig::sack_reno(), TcpConfig::linux(), TcpConfig::bbr()] {
         let mut hosts = Hosts::new(TcpConfig { path_mtu: true, ..base });
         let mut first = hosts.wire();
@@ -250,7 +250,7 @@ fn segments_shrink_to_what_the_path_takes_and_the_next_connection_knows() {
         second.run_until(at(10_000));
         assert_eq!(second.client.counters().retransmitted_segments, 0, "from the cache");
     }
-    // Ten minutes later the path is tried anew (RFC 1191, section 6.3).
+    // Ten minutes later the full size is tried again (RFC 1191, section 6.3).
     let mut hosts = Hosts::new(TcpConfig { path_mtu: true, ..TcpConfig::sack() });
     let mut first = hosts.wire();
     first.mtu = Some((1_100, true));
@@ -274,7 +274,7 @@ fn a_black_hole_is_found_by_its_timeouts() {
     // Two timeouts, 1 s and 2 s; then segments of 1024 − 40.
     assert_eq!((wire.read, wire.client.snapshot().segment), (20_000, 984));
     assert_eq!(wire.client.counters().timeouts, 2);
-    // A router that speaks of what is not outstanding is not believed.
+    // ICMP messages about data that is not outstanding are ignored.
     wire.client.handle_too_big(wire.now, 99_999, 100);
     assert_eq!(wire.client.snapshot().segment, 984);
 }

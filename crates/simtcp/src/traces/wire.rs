@@ -1,4 +1,4 @@
-//! Two endpoints and a wire with a delay, on which chosen segments are lost.
+//! Two endpoints and a wire with a delay, on which selected segments are lost.
 
 use crate::{Endpoint, Ports, Segment, TcpConfig};
 use std::boxed::Box;
@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::vec::Vec;
 use units::{Instant, RngStream, Serializer, Span};
 
-/// Says whether the `n`th segment from the client, or from the server, is lost.
+/// Whether the `n`th segment from the client, or from the server, is lost.
 pub(super) type Loses = Box<dyn FnMut(usize, &Segment) -> bool>;
 
 /// Two endpoints on a wire.
@@ -15,30 +15,30 @@ pub(super) struct Wire {
     pub(super) server: Endpoint,
     pub(super) now: Instant,
     one_way: Span,
-    /// The line from the client to the server, and how many bytes may wait for it.
+    /// The transmitter from the client to the server, and its queue in octets.
     line: Option<(Serializer, u64)>,
     ways: [VecDeque<(Instant, Segment)>; 2],
     counts: [usize; 2],
     loses: [Loses; 2],
-    /// Segments are late by up to so much, and some come twice.
+    /// Segments are delayed randomly up to this, and some are duplicated.
     disorder: Option<(RngStream, Span)>,
-    /// What the client sent: when, and which.
+    /// The client's segments and their times.
     pub(super) sent: Vec<(Instant, Segment)>,
-    /// What the server sent.
+    /// The server's segments.
     pub(super) answers: Vec<(Instant, Segment)>,
-    /// The server reads at once.
+    /// The server reads immediately.
     pub(super) reads: bool,
-    /// The server closes when the client has.
+    /// The server closes after the client.
     pub(super) closes: bool,
-    /// Bytes that the server has read.
+    /// Octets read by the server.
     pub(super) read: u64,
-    /// The server answers by so many bytes when it has read something, and closes.
+    /// The server responds with so many octets after reading, and closes.
     pub(super) answer: Option<u64>,
-    /// The MTU of the way from the client, and whether its router says so.
+    /// The MTU of the path from the client, and whether its router sends ICMP messages.
     pub(super) mtu: Option<(u16, bool)>,
-    /// The data segment with this number is marked on its way.
+    /// The data segment with this number gets an ECN mark.
     pub(super) marks: Option<u64>,
-    /// Bytes that the client has read, and when the last came.
+    /// Octets read by the client, and when the last arrived.
     pub(super) got: u64,
     pub(super) answered: Option<Instant>,
 }
@@ -73,13 +73,13 @@ impl Wire {
         }
     }
 
-    /// The client's segments go over a line with room for `queue` bytes before it.
+    /// The client's segments pass a transmitter with a queue of `queue` octets.
     pub(super) fn with_line(mut self, line: Serializer, queue: u64) -> Self {
         self.line = Some((line, queue));
         self
     }
 
-    /// Segments are late by up to `most`, each by itself, and one in twenty comes twice.
+    /// Segments are delayed independently up to `most`, and 1/20 is duplicated.
     pub(super) fn disordered(mut self, chance: RngStream, most: Span) -> Self {
         self.disorder = Some((chance, most));
         self
@@ -98,7 +98,7 @@ impl Wire {
         self
     }
 
-    /// Runs until `end`, or until nothing is due.
+    /// Runs until `end`, or until no event is due.
     pub(super) fn run_until(&mut self, end: Instant) {
         loop {
             self.transmit();
@@ -117,7 +117,7 @@ impl Wire {
     fn deliver(&mut self) {
         let now = self.now;
         for (index, way) in self.ways.iter_mut().enumerate() {
-            // One at a time: each acknowledgement is answered before the next comes.
+            // One at a time: each acknowledgement is answered before the next arrives.
             if way.front().is_some_and(|front| front.0 <= now)
                 && let Some((_, segment)) = way.pop_front()
             {
@@ -205,8 +205,8 @@ impl Wire {
         }
     }
 
-    /// The data segments that the client sent from `from` to before `to`, by the number of their
-    /// first segment of 1000 bytes.
+    /// The data segments that the client sent from `from` until `to`, by the number of their first
+    /// segment of 1000 octets.
     pub(super) fn numbers(&self, from: Instant, to: Instant) -> Vec<u64> {
         let within = self.sent.iter().filter(|(at, _)| (from..to).contains(at));
         let data = within.filter(|(_, segment)| segment.payload.len > 0);

@@ -10,7 +10,7 @@
 //!   loss         W_max = cwnd, or cwnd (1 + beta) / 2 when below the last       4.7
 //!                cwnd = ssthresh = beta flight                                  4.6
 //!   timeout      ssthresh = beta flight, cwnd = 1; then K = 0, W_max = cwnd     4.8
-//!   Linux        before the first loss, and after a timeout: a segment for each 20 at least
+//!   Linux        before the first loss, and after a timeout: at least a segment per 20
 //! ```
 
 use super::events::Acked;
@@ -27,8 +27,8 @@ const BETA_F: f64 = 0.7;
 /// alpha_cubic: as much as Reno with halving gains (section 4.3).
 const ALPHA: f64 = 3.0 * (1.0 - BETA_F) / (1.0 + BETA_F);
 
-/// Segments by which Linux's window grows for each that is acknowledged, where no loss has told it
-/// what the path takes: 5 % in a round trip.
+/// Linux's window growth per acknowledged segment before any loss has shown the path's capacity: 5
+/// % per round trip.
 const LEAST_GROWTH: f64 = 1.0 / 20.0;
 
 /// CUBIC's state.
@@ -40,15 +40,15 @@ pub(crate) struct Cubic {
     /// cwnd_prior, in segments.
     prior: f64,
     epoch: Option<Epoch>,
-    /// When the last acknowledgement came.
+    /// When the last acknowledgement arrived.
     last: Instant,
     hystart: Option<HyStart>,
     linux: Option<LinuxHyStart>,
-    /// No loss has told what the path takes since the beginning or the last timeout.
+    /// No loss has occurred since the beginning or the last timeout.
     unknown: bool,
 }
 
-/// A stage of congestion avoidance.
+/// An epoch of congestion avoidance.
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
     start: Instant,
@@ -56,7 +56,7 @@ struct Epoch {
     k: f64,
     /// W_est, in segments.
     estimate: f64,
-    /// The window in segments, with what is less than a byte.
+    /// The window in segments, including fractions of an octet.
     window: f64,
 }
 
@@ -83,12 +83,12 @@ impl Cubic {
         let since = acked.now.since(self.last);
         self.last = acked.now;
         if !acked.limited {
-            // Time in which the window was not used does not count (section 4.2).
+            // Time in which the window was not fully used does not count (section 4.2).
             self.on_idle(since);
             return;
         }
         if self.levels.threshold() < u64::MAX {
-            // It is for the initial slow start (RFC 9406, section 4.3).
+            // HyStart++ applies to the initial slow start (RFC 9406, section 4.3).
             self.hystart = None;
         }
         let mut divisor = 1;
@@ -143,7 +143,7 @@ impl Cubic {
             window + (target - window) / window * segments
         };
         if self.linux.is_some() && self.unknown {
-            // Linux: the cubic is too careful where nothing is known (bictcp_update).
+            // Linux: the cubic function is too slow where the capacity is unknown (bictcp_update).
             epoch.window = epoch.window.max(window + segments * LEAST_GROWTH);
         }
         self.levels.set_window((epoch.window * size) as u64);
@@ -152,7 +152,8 @@ impl Cubic {
     pub(crate) fn on_loss(&mut self, flight: u64) {
         let window = self.reduce(flight);
         self.unknown = false;
-        // Fast convergence (section 4.7): a flow that did not get back to where it was makes room.
+        // Fast convergence (section 4.7): a flow that did not reach its previous window releases
+        // capacity.
         let released = window < self.top;
         self.top = if released { window * (1.0 + BETA_F) / 2.0 } else { window };
         self.levels.set_window(self.levels.threshold());
@@ -166,28 +167,28 @@ impl Cubic {
         self.epoch = None;
         self.unknown = true;
         if let Some(linux) = &mut self.linux {
-            // Linux looks anew after a timeout (bictcp_state).
+            // Linux resets HyStart after a timeout (bictcp_state).
             *linux = LinuxHyStart::new();
         }
         self.levels.set_window(self.levels.segment());
     }
 
-    /// Moves the threshold; returns what the window was, in segments.
+    /// Sets the threshold; returns the previous window, in segments.
     fn reduce(&mut self, flight: u64) -> f64 {
         let window = self.levels.window();
         self.prior = window as f64 / self.levels.segment() as f64;
-        // What limited transmit let out beyond the window is no part of it.
+        // Data sent by limited transmit beyond the window does not count.
         self.levels.set_threshold(flight.min(window) * BETA.0 / BETA.1);
         self.epoch = None;
         self.prior
     }
 
-    /// The window was changed from outside: a new stage begins.
+    /// The window was changed externally: a new epoch starts.
     pub(crate) fn restart(&mut self) {
         self.epoch = None;
     }
 
-    /// Time passed that does not count (section 4.2).
+    /// Excludes an interval from the time of the epoch (section 4.2).
     pub(crate) fn on_idle(&mut self, idle: Span) {
         if let Some(epoch) = &mut self.epoch {
             epoch.start += idle;

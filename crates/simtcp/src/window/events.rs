@@ -1,51 +1,50 @@
-//! What a window is told of an acknowledgement.
+//! Inputs of a window.
 
 use crate::log::Rate;
 use units::{Instant, Span};
 
-/// An acknowledgement of something new, as the window sees it.
+/// An acknowledgement of new data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Acked {
     pub(crate) now: Instant,
-    /// Bytes that it acknowledges.
+    /// Octets acknowledged.
     pub(crate) bytes: u64,
-    /// The number up to which it does.
+    /// The acknowledgement number.
     pub(crate) up_to: u64,
     /// The next number to be sent.
     pub(crate) next: u64,
-    /// The window was what held the sender back (RFC 9438, section 4.2; RFC 7661).
+    /// The window limited the sender (RFC 9438, section 4.2; RFC 7661).
     pub(crate) limited: bool,
     /// The round trip that it measured.
     pub(crate) sample: Option<Span>,
     /// The smoothed round trip.
     pub(crate) round_trip: Option<Span>,
-    /// The round trip of what it acknowledges by a clock without grain, where a log is kept.
+    /// The round trip with fine granularity, if a log is maintained.
     pub(crate) fine: Option<Span>,
 }
 
-/// An acknowledgement, as a window sees it that models the path; there is one for each, whatever
-/// is being repaired.
+/// An acknowledgement as input of a window that models the path; also during recovery.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sample {
     pub(crate) now: Instant,
-    /// Bytes that it delivers, and all so far.
+    /// Octets delivered by it, and in total.
     pub(crate) newly: u64,
     pub(crate) delivered: u64,
     pub(crate) rate: Option<Rate>,
     pub(crate) round_trip: Option<Span>,
     pub(crate) smoothed: Option<Span>,
-    /// Bytes on the way, before and after it.
+    /// Octets in flight, before and after it.
     pub(crate) prior_in_flight: u64,
     pub(crate) in_flight: u64,
-    /// Bytes newly taken to be lost.
+    /// Octets newly considered lost.
     pub(crate) lost: u64,
-    /// Losses are being repaired.
+    /// Recovery is in progress.
     pub(crate) repairing: bool,
-    /// The number up to which it acknowledges, and the next to be sent.
+    /// The acknowledgement number, and the next number to be sent.
     pub(crate) up_to: u64,
     pub(crate) next: u64,
-    /// The window was what held the sender back.
+    /// The window limited the sender.
     pub(crate) held: bool,
-    /// How long pacing keeps the next segment back.
+    /// Time for which pacing delays the next segment.
     pub(crate) ahead: Span,
 }

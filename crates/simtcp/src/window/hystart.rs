@@ -1,18 +1,18 @@
-//! An end of slow start before the queue overflows: HyStart++ (RFC 9406, section 4.2), and
-//! HyStart as Linux has it (Ha & Rhee, Computer Networks 55(9), 2011).
+//! Exit from slow start before the queue overflows: HyStart++ (RFC 9406, section 4.2), and HyStart
+//! as in Linux (Ha & Rhee, Computer Networks 55(9), 2011).
 //!
 //! ```text
-//!   each round   the least of its round trips, when there are 8 samples or more
-//!   slow start   round trip >= last round's + clamp(last / 8, 4 ms, 16 ms):  go carefully
-//!   carefully    a quarter of the growth; below the round trip that began it: slow start again
+//!   each round   the minimum of its round trips, with 8 samples or more
+//!   slow start   round trip >= last round's + clamp(last / 8, 4 ms, 16 ms): conservative slow start
+//!   conservative 1/4 of the growth; round trip below the one at its start: slow start again;
 //!                after 5 rounds: congestion avoidance
 //!
-//!   Linux        from 16 segments on: congestion avoidance as soon as 8 samples of a round are
-//!                above the shortest round trip of all + clamp(an eighth, 4 ms, 16 ms), or
-//!                acknowledgements that follow each other within 2 ms last for half of it
+//!   Linux        from 16 segments on: congestion avoidance as soon as 8 samples of a round exceed
+//!                min_rtt + clamp(min_rtt / 8, 4 ms, 16 ms), or a train of acknowledgements within
+//!                2 ms of each other lasts for min_rtt / 2
 //! ```
 //!
-//! Linux's second condition has the shortest round trip and a millisecond where segments are paced.
+//! Linux's second condition uses min_rtt plus 1 ms where segments are paced.
 
 use super::Acked;
 use units::{Instant, Span};
@@ -24,9 +24,9 @@ const SAMPLES: u32 = 8;
 const GROWTH_DIVISOR: u64 = 4;
 const CAREFUL_ROUNDS: u32 = 5;
 
-/// Segments of a window below which Linux does not look.
+/// Minimum window in segments for Linux's HyStart.
 const LINUX_LEAST: u64 = 16;
-/// Acknowledgements that follow each other so closely are a train.
+/// Maximum interval between acknowledgements of a train.
 const TRAIN_GAP: Span = Span::from_millis(2);
 
 /// Linux's HyStart.
@@ -35,11 +35,11 @@ pub(crate) struct LinuxHyStart {
     round_end: u64,
     round_began: Instant,
     last: Instant,
-    /// The least round trip of this round, and of all.
+    /// Minimum round trip of this round, and of all.
     current: Span,
     least: Span,
     samples: u32,
-    /// It has ended a slow start, and does not look any more.
+    /// It has ended a slow start, and is inactive.
     found: bool,
 }
 
@@ -56,7 +56,7 @@ impl LinuxHyStart {
         }
     }
 
-    /// Takes in an acknowledgement; says whether slow start is over.
+    /// Handles an acknowledgement; returns whether slow start ends.
     pub(crate) fn on_ack(&mut self, acked: &Acked, window: u64, segment: u64) -> bool {
         let ends = !self.found && self.ends(acked, window, segment);
         self.found |= ends;
@@ -93,7 +93,7 @@ impl LinuxHyStart {
 /// HyStart++'s state.
 #[derive(Clone, Debug)]
 pub(crate) struct HyStart {
-    /// The round ends when this number is acknowledged.
+    /// The number whose acknowledgement ends the round.
     round_end: u64,
     last: Span,
     current: Span,
@@ -113,12 +113,12 @@ impl HyStart {
         Self { round_end: 0, last: Span::MAX, current: Span::MAX, samples: 0, careful: None }
     }
 
-    /// Slow start has lasted long enough.
+    /// Ends slow start.
     pub(crate) fn is_over(&self) -> bool {
         self.careful.is_some_and(|careful| careful.rounds >= CAREFUL_ROUNDS)
     }
 
-    /// Takes in an acknowledgement; returns what its growth is to be divided by.
+    /// Handles an acknowledgement; returns the divisor of the window growth.
     pub(crate) fn on_ack(&mut self, acked: &Acked) -> u64 {
         if acked.up_to >= self.round_end {
             self.round_end = acked.next;
@@ -142,7 +142,7 @@ impl HyStart {
                         self.careful = Some(Careful { baseline: self.current, rounds: 0 });
                     }
                 }
-                // It was no queue.
+                // The delay was no queue.
                 Some(careful) if self.current < careful.baseline => self.careful = None,
                 None | Some(_) => {}
             }
@@ -174,10 +174,10 @@ mod tests {
     }
 
     #[test]
-    fn a_growing_round_trip_makes_it_careful_and_then_ends_it() {
+    fn growing_round_trip_causes_conservative_slow_start_and_then_its_end() {
         let mut hystart = HyStart::new();
         assert_eq!(round(&mut hystart, 0, 600), 1);
-        // 600 / 8 is above the 16 ms that the threshold is at most.
+        // 600 / 8 is above 16 ms, the maximum of the threshold.
         assert_eq!(round(&mut hystart, 1, 615), 1);
         assert_eq!(round(&mut hystart, 2, 631), 4);
         for number in 3..7 {
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_trip_that_falls_again_was_no_queue() {
+    fn falling_round_trip_resumes_slow_start() {
         let mut hystart = HyStart::new();
         round(&mut hystart, 0, 600);
         assert_eq!(round(&mut hystart, 1, 620), 4);

@@ -1,4 +1,4 @@
-//! The window and the threshold, and slow start, which every law has.
+//! Window, threshold and slow start, which are common to all algorithms.
 
 /// cwnd and ssthresh, in bytes (RFC 5681, section 3.1).
 #[derive(Clone, Copy, Debug)]
@@ -8,23 +8,22 @@ pub(crate) struct Levels {
     window: u64,
     threshold: u64,
     limit: Option<u32>,
-    /// Acknowledged bytes count, and not acknowledgements.
+    /// Growth counts acknowledged octets, not acknowledgements.
     bytes: bool,
 }
 
 impl Levels {
-    /// A window of `initial` bytes that opens by `limit` segments an acknowledgement at most.
+    /// A window of `initial` octets that grows by at most `limit` segments per acknowledgement.
     pub(crate) fn new(segment: u64, initial: u64, limit: Option<u32>) -> Self {
         Self { segment, initial, window: initial, threshold: u64::MAX, limit, bytes: true }
     }
 
-    /// Acknowledgements count in congestion avoidance, whatever they acknowledge (RFC 2581,
-    /// equation 2).
+    /// Makes congestion avoidance count acknowledgements instead of octets (RFC 2581, equation 2).
     pub(crate) fn counting_acknowledgements(self) -> Self {
         Self { bytes: false, ..self }
     }
 
-    /// Whether bytes count (RFC 3465).
+    /// Whether octets are counted (RFC 3465).
     pub(crate) fn counts_bytes(&self) -> bool {
         self.bytes
     }
@@ -34,7 +33,7 @@ impl Levels {
         self.segment
     }
 
-    /// The path takes no larger segments.
+    /// Reduces the segment size to that of the path.
     pub(crate) fn set_segment(&mut self, segment: u64) {
         self.segment = segment;
     }
@@ -45,7 +44,7 @@ impl Levels {
     }
 
     pub(crate) fn set_window(&mut self, window: u64) {
-        // A window beyond what sequence numbers may span (RFC 7323) says nothing.
+        // A window beyond the sequence number space (RFC 7323) is not valid.
         self.window = window.clamp(1, 1 << 30);
     }
 
@@ -54,7 +53,7 @@ impl Levels {
         self.threshold
     }
 
-    /// Two segments at least (RFC 5681, equation 4).
+    /// Sets the threshold, at least two segments (RFC 5681, equation 4).
     pub(crate) fn set_threshold(&mut self, threshold: u64) {
         self.threshold = threshold.max(2 * self.segment);
     }
@@ -63,8 +62,7 @@ impl Levels {
         self.window < self.threshold
     }
 
-    /// Slow start by `bytes`, of which one in `divisor` counts; returns what is left over when
-    /// the threshold is reached.
+    /// Slow start by `bytes`, divided by `divisor`; returns the rest when the threshold is reached.
     pub(crate) fn slow_start(&mut self, bytes: u64, divisor: u64) -> u64 {
         if !self.in_slow_start() {
             return bytes;
@@ -81,7 +79,7 @@ impl Levels {
         self.window = self.window.min(self.initial);
     }
 
-    /// Half for each of `timeouts` that went by (RFC 2861, section 3.2).
+    /// Halves the window for each of `timeouts` elapsed timeouts (RFC 2861, section 3.2).
     pub(crate) fn decay(&mut self, timeouts: u64) {
         self.threshold = self.threshold.max(self.window * 3 / 4);
         let least = self.window.min(self.initial);

@@ -1,4 +1,4 @@
-//! The third axis: how much may be on the way.
+//! The third axis: the congestion window.
 
 mod bbr;
 mod cubic;
@@ -19,7 +19,7 @@ use crate::config::{AfterIdle, WindowKind};
 use crate::recovery::Deflate;
 use units::Span;
 
-/// A congestion window: one of the laws.
+/// A congestion window algorithm.
 #[derive(Clone, Debug)]
 pub(crate) enum Window {
     Vegas(Vegas),
@@ -38,7 +38,7 @@ impl Window {
         }
     }
 
-    /// The two levels that all laws have.
+    /// Window and threshold.
     pub(crate) fn levels(&self) -> &Levels {
         match self {
             Self::Vegas(vegas) => vegas.levels(),
@@ -57,7 +57,7 @@ impl Window {
         }
     }
 
-    /// Something new was acknowledged, and no loss is being repaired.
+    /// Handles the acknowledgement of new data outside of recovery.
     pub(crate) fn on_ack(&mut self, acked: &Acked) {
         match self {
             Self::Vegas(vegas) => vegas.on_ack(acked),
@@ -75,7 +75,7 @@ impl Window {
         }
     }
 
-    /// What an acknowledgement shows of the path.
+    /// Handles a sample of the path.
     pub(crate) fn on_sample(&mut self, sample: &Sample) {
         match self {
             Self::Vegas(vegas) => vegas.on_sample(sample),
@@ -84,7 +84,7 @@ impl Window {
         }
     }
 
-    /// Bytes per second at which segments are to leave, where it says so.
+    /// Pacing rate in octets per second, if the algorithm sets one.
     pub(crate) fn pacing_rate(&self) -> Option<f64> {
         match self {
             Self::Bbr(bbr) => Some(bbr.pacing_rate()),
@@ -92,7 +92,7 @@ impl Window {
         }
     }
 
-    /// The shortest round trip that it knows.
+    /// The minimum round trip, if the algorithm measures it.
     pub(crate) fn least_round_trip(&self) -> Option<Span> {
         match self {
             Self::Bbr(bbr) => bbr.least_round_trip(),
@@ -100,7 +100,7 @@ impl Window {
         }
     }
 
-    /// The window is small on purpose, and rates say nothing.
+    /// The window is small by design, and rate samples are not valid.
     pub(crate) fn drains(&self) -> bool {
         match self {
             Self::Bbr(bbr) => bbr.drains(),
@@ -108,7 +108,7 @@ impl Window {
         }
     }
 
-    /// A loss was found by duplicates, with `flight` bytes outstanding.
+    /// Handles a loss detected by duplicates, with `flight` octets outstanding.
     pub(crate) fn on_loss(&mut self, flight: u64) {
         match self {
             Self::Vegas(vegas) => vegas.on_loss(flight),
@@ -118,7 +118,7 @@ impl Window {
         }
     }
 
-    /// The retransmission timer ran out; `first`: not already for the same data.
+    /// Handles a retransmission timeout; `first`: the first for this data.
     pub(crate) fn on_timeout(&mut self, flight: u64, first: bool) {
         match self {
             Self::Vegas(vegas) => vegas.on_timeout(flight, first),
@@ -128,8 +128,8 @@ impl Window {
         }
     }
 
-    /// Repair is over with `flight` bytes outstanding: the window comes down to what keeps a
-    /// burst away.
+    /// Handles the end of recovery with `flight` octets outstanding: the window is reduced so that
+    /// no burst follows.
     pub(crate) fn deflate(&mut self, flight: u64, how: Deflate) {
         if matches!(self, Self::Bbr(_)) {
             return;
@@ -144,7 +144,7 @@ impl Window {
         levels.set_window(levels.threshold().min(flight + segment));
     }
 
-    /// Nothing was sent for `idle`, which was so many retransmission timers.
+    /// Handles an idle time, which lasted for so many retransmission timeouts.
     pub(crate) fn on_idle(&mut self, idle: Span, timeouts: u64, after: AfterIdle) {
         match after {
             AfterIdle::SlowStart if timeouts > 0 => {
@@ -172,7 +172,7 @@ impl Window {
         }
     }
 
-    /// SYN was retransmitted: one segment at first (RFC 5681, section 3.1).
+    /// Handles a retransmitted SYN: an initial window of one segment (RFC 5681, section 3.1).
     pub(crate) fn syn_was_lost(&mut self) {
         let levels = self.levels_mut();
         levels.set_window(levels.segment());
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_repair_ends_with_the_flight_and_a_segment_and_with_one_alone_by_the_appendix() {
+    fn recovery_ends_with_the_flight_plus_a_segment_and_by_the_appendix_with_one() {
         const MSS: u64 = 1_000;
         let deflated = |how, flight| {
             let mut window = Window::new(WindowKind::Reno, Levels::new(MSS, 20 * MSS, None));

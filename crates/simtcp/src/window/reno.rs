@@ -14,7 +14,7 @@ use super::{Acked, Levels};
 #[derive(Clone, Debug)]
 pub(crate) struct Reno {
     levels: Levels,
-    /// Acknowledged bytes that have not yet opened the window (bytes_acked of RFC 3465).
+    /// Acknowledged octets that have not yet opened the window (bytes_acked of RFC 3465).
     counted: u64,
 }
 
@@ -53,7 +53,7 @@ impl Reno {
     }
 
     pub(crate) fn on_loss(&mut self, flight: u64) {
-        // What limited transmit let out beyond the window is no part of it (section 3.2).
+        // Data sent by limited transmit beyond the window does not count (section 3.2).
         self.levels.set_threshold(flight.min(self.levels.window()) / 2);
         self.levels.set_window(self.levels.threshold());
         self.counted = 0;
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_start_counts_what_is_acknowledged_up_to_the_limit() {
+    fn slow_start_counts_acknowledged_data_up_to_the_limit() {
         // An acknowledgement of three segments opens it by one, two or three.
         for (limit, window) in [(Some(1), 2), (Some(2), 3), (None, 4)] {
             let mut reno = reno(limit);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_goes_back_to_one_segment_and_halves_once() {
+    fn timeout_resets_the_window_and_halves_the_threshold_once() {
         let mut reno = reno(None);
         reno.on_ack(&ack(19 * MSS));
         reno.on_timeout(20 * MSS, true);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_that_the_window_does_not_hold_back_earns_nothing() {
+    fn unused_window_does_not_grow() {
         let mut reno = reno(None);
         reno.on_ack(&Acked { limited: false, ..ack(10 * MSS) });
         assert_eq!(reno.levels().window(), MSS);

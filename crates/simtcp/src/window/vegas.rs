@@ -2,10 +2,10 @@
 //!
 //! ```text
 //!   each round trip   Diff = (Expected - Actual) BaseRTT,  Expected = cwnd / BaseRTT
-//!                     Actual = what was delivered in the round trip / its length
-//!   slow start        doubles in every other round; Diff > gamma: over, cwnd less an eighth
-//!   avoidance         Diff < alpha: one more segment; Diff > beta: one less
-//!   loss              half, as Reno                       (the paper does not name an amount)
+//!                     Actual = data delivered in the round trip / its length
+//!   slow start        doubles in every other round; Diff > gamma: ends, cwnd less 1/8
+//!   avoidance         Diff < alpha: one segment more; Diff > beta: one less
+//!   loss              halved, as in Reno                    (the paper does not name an amount)
 //! ```
 //!
 //! alpha and beta are 2 and 4 segments, gamma 1 (section III.B, and its note on Vegas-2,4).
@@ -21,14 +21,14 @@ const GAMMA: f64 = 1.0;
 #[derive(Clone, Debug)]
 pub(crate) struct Vegas {
     reno: Reno,
-    /// BaseRTT: the least that was measured.
+    /// BaseRTT: the minimum measured.
     base: Option<Span>,
-    /// The round that goes on: it ends when this number is acknowledged.
+    /// The current round: it ends when this number is acknowledged.
     round_end: u64,
     round_began: Instant,
-    /// What was delivered when it began.
+    /// Octets delivered at its start.
     delivered: u64,
-    /// The window may grow in this round of slow start.
+    /// Whether the window may grow in this round of slow start.
     grows: bool,
 }
 
@@ -53,7 +53,7 @@ impl Vegas {
     }
 
     pub(crate) fn on_ack(&mut self, acked: &Acked) {
-        // Avoidance goes by rounds.
+        // Avoidance updates once per round.
         if self.levels().in_slow_start() && self.grows {
             self.reno.on_ack(acked);
         }
@@ -81,7 +81,7 @@ impl Vegas {
         let segment = self.levels().segment() as f64;
         let window = self.levels().window() as f64;
         let actual = (sample.delivered - self.delivered) as f64 / took;
-        // With a window that was not used there is nothing to learn.
+        // A window that was not used gives no information.
         if !sample.held {
             return;
         }
@@ -140,11 +140,11 @@ mod tests {
         let mut vegas = Vegas::new(Levels::new(MSS, 20 * MSS, None));
         vegas.levels_mut().set_threshold(2 * MSS);
         let mut at = 0;
-        // The first tells BaseRTT = 100 ms. 20 in 100 ms: Diff 0, so one more.
+        // The first sets BaseRTT = 100 ms. 20 in 100 ms: Diff 0, so one more.
         round(&mut vegas, &mut at, 100, 20);
         round(&mut vegas, &mut at, 100, 20);
         assert_eq!(vegas.levels().window(), 21 * MSS);
-        // 21 in 117 ms: Actual × BaseRTT = 17.9, Diff 3.1: stays.
+        // 21 in 117 ms: Actual × BaseRTT = 17.9, Diff 3.1: unchanged.
         round(&mut vegas, &mut at, 117, 21);
         assert_eq!(vegas.levels().window(), 21 * MSS);
         // 21 in 131 ms: 16.0, Diff 5: one less.
@@ -173,7 +173,7 @@ mod tests {
         round(&mut vegas, &mut at, 100, 16);
         vegas.on_ack(&ack);
         assert_eq!(vegas.levels().window(), 20 * MSS);
-        // 18 in 100 ms of 20: two wait in the queue. 20 less an eighth.
+        // 18 in 100 ms of 20: two are queued. 20 less 1/8.
         round(&mut vegas, &mut at, 100, 18);
         assert_eq!(vegas.levels().window(), 17_500);
         assert!(!vegas.levels().in_slow_start());

@@ -1,4 +1,4 @@
-//! Downloads, uploads and single requests, and what they took.
+//! Downloads, uploads and single requests, with their measurements.
 
 use super::{Way, connect, connect::clamp, set_congestion};
 use crate::content::{Checksum, Content};
@@ -10,21 +10,21 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use units::{Instant, Span};
 
-/// Samples are this far apart, or further when nothing comes.
+/// Minimum interval between samples.
 const SAMPLING: Span = Span::from_millis(10);
-/// How long a read may wait before the client looks at its limits again.
+/// Read timeout after which the client checks its limits.
 const LOOK_UP: Duration = Duration::from_millis(50);
 
-/// When a client gives up.
+/// When a client stops.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// So long after the first byte it has seen enough.
+    /// Time after the first octet.
     pub after_first_byte: Span,
-    /// So long after its start it stops waiting.
+    /// Time after its start.
     pub overall: Span,
 }
 
-/// What others can see of a transfer while it runs, and how they end it.
+/// The shared state of a running transfer, by which it can be observed and stopped.
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
     shared: Arc<(AtomicU64, AtomicBool)>,
@@ -36,7 +36,7 @@ impl Progress {
         self.shared.0.load(Ordering::Relaxed)
     }
 
-    /// Ends the transfer soon.
+    /// Stops the transfer soon.
     pub fn stop(&self) {
         self.shared.1.store(true, Ordering::Relaxed);
     }
@@ -50,7 +50,7 @@ impl Progress {
     }
 }
 
-/// How much had come by when.
+/// Octets received until a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// Time since the transfer's start.
@@ -59,35 +59,35 @@ pub struct Sample {
     pub bytes: u64,
 }
 
-/// What became of a bulk transfer.
+/// Results of a bulk transfer.
 #[derive(Clone, Debug)]
 pub struct Transfer {
-    /// When it began (the call of `connect`), on [`Clock::new`]'s time.
+    /// Start (the call of `connect`), in the time of [`Clock::new`].
     pub started: Instant,
-    /// From there to an open connection.
+    /// Time from the start to an open connection.
     pub connected: Option<Span>,
-    /// From there to the first byte.
+    /// Time from the start to the first octet.
     pub first_byte: Option<Span>,
-    /// From there to the end.
+    /// Time from the start to the end.
     pub ended: Span,
-    /// Bytes that arrived.
+    /// Octets received.
     pub bytes: u64,
-    /// Whether all of the file arrived.
+    /// Whether the whole file was received.
     pub complete: bool,
-    /// Whether what arrived is, byte for byte, what was sent: the checksum of the file, or of
-    /// the prefix that arrived when the transfer was stopped.
+    /// Whether the received octets are those sent: the checksum matches that of the file, or of the
+    /// received prefix if the transfer was stopped.
     pub matches: bool,
-    /// The checksum of what arrived (of nothing, for uploads).
+    /// The checksum of the received octets (of none, for uploads).
     pub checksum: u64,
-    /// How it went, for plots.
+    /// Samples, for plots.
     pub series: Vec<Sample>,
-    /// What ended it before its time.
+    /// What ended it early.
     pub error: Option<String>,
 }
 
 impl Transfer {
-    /// Bits per second over `window` from the first byte on; over less when the transfer was
-    /// complete before. Zero when nothing came.
+    /// Bits per second over `window` from the first octet on, or until the end if the transfer
+    /// completed earlier. Zero without data.
     pub fn goodput(&self, window: Span) -> f64 {
         let Some(first) = self.first_byte else { return 0.0 };
         let full = self.ended.saturating_sub(first);
@@ -103,12 +103,12 @@ impl Transfer {
     }
 }
 
-/// A file on a [`super::FileServer`], and how it is to be sent.
+/// A file on a [`super::FileServer`], and the sender's congestion control.
 #[derive(Clone, Copy, Debug)]
 pub struct File<'a> {
-    /// Which one.
+    /// Its seed.
     pub seed: u64,
-    /// Its length; `u64::MAX` for a file that no client sees the end of.
+    /// Its length; `u64::MAX`: unlimited.
     pub bytes: u64,
     /// The sender's congestion control; `-` for its kernel's default.
     pub congestion: &'a str,
@@ -138,7 +138,7 @@ pub fn download(
     transfer
 }
 
-/// Uploads `file` to `server` and waits for it to say what arrived.
+/// Uploads `file` to `server` and waits for its confirmation.
 pub fn upload(
     way: Way,
     server: SocketAddr,
@@ -164,12 +164,12 @@ pub fn upload(
     transfer
 }
 
-/// What one request and its response took.
+/// Result of a request and its response.
 #[derive(Clone, Debug)]
 pub struct Exchange {
-    /// From the call of `connect` to the response's last byte; `None` when it failed.
+    /// From the call of `connect` to the response's last octet; `None` if it failed.
     pub took: Option<Span>,
-    /// Why it failed.
+    /// The error.
     pub error: Option<String>,
 }
 
@@ -200,9 +200,9 @@ pub fn ask(
     }
 }
 
-/// A request of `length` bytes in all: a line, and padding of which the line says how much.
+/// A request of `length` octets in all: a line, and padding whose length is in the line.
 fn ask_line(length: usize, response: usize) -> Vec<u8> {
-    // Eight digits always, so that the line's length does not depend on the number.
+    // Always eight digits, so that the line's length does not depend on the number.
     let line = |rest: usize| format!("ASK {rest:08} {response}\n");
     let rest = length.saturating_sub(line(0).len());
     let mut bytes = line(rest).into_bytes();
@@ -210,7 +210,7 @@ fn ask_line(length: usize, response: usize) -> Vec<u8> {
     bytes
 }
 
-/// A transfer under way.
+/// A running transfer.
 struct Running<'a> {
     clock: Clock,
     limits: Limits,
@@ -221,7 +221,7 @@ struct Running<'a> {
     bytes: u64,
     sum: Checksum,
     series: Vec<Sample>,
-    /// The largest window that the peer is to be told.
+    /// The maximum receive window to advertise.
     window: Option<u32>,
 }
 
@@ -255,7 +255,7 @@ impl<'a> Running<'a> {
         Ok(stream)
     }
 
-    /// Whether the limits say that this has gone on long enough.
+    /// Whether a limit is reached.
     fn over(&self) -> bool {
         let elapsed = self.elapsed();
         let seen = self

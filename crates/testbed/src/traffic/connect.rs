@@ -6,30 +6,30 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-/// The way from a client to its server.
+/// The path from a client to its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// The client connects to the server, as far as it knows.
+    /// The client connects to the server address.
     Direct,
-    /// The client asks a SOCKS5 proxy at this address.
+    /// The client uses a SOCKS5 proxy at this address.
     Socks5(SocketAddr),
-    /// As `Direct`, by a socket of this size.
+    /// As `Direct`, with a limited receive buffer.
     Buffered(ReceiveBuffer),
 }
 
-/// How much a client's socket holds, in place of what its kernel finds out.
+/// Receive buffer limits of a client's socket, which replace the kernel's autotuning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceiveBuffer {
-    /// `SO_RCVBUF`, in bytes; the kernel takes twice that for what stands around data.
+    /// `SO_RCVBUF` in octets; the kernel doubles it for its overhead.
     pub bytes: u32,
-    /// The largest window that it tells its peer, in bytes (`TCP_WINDOW_CLAMP`).
+    /// The maximum receive window in octets (`TCP_WINDOW_CLAMP`).
     pub window: u32,
 }
 
 /// Opens a TCP connection to `server`.
 ///
 /// # Errors
-/// What the kernel or the proxy refused.
+/// The error of the kernel or the proxy.
 pub fn connect(way: Way, server: SocketAddr, patience: Duration) -> io::Result<TcpStream> {
     let mut stream = match way {
         Way::Direct => TcpStream::connect_timeout(&server, patience)?,
@@ -45,7 +45,7 @@ pub fn connect(way: Way, server: SocketAddr, patience: Duration) -> io::Result<T
     Ok(stream)
 }
 
-/// What a socket holds must be said before it connects: the scale of its windows is.
+/// The buffer must be set before connect, because it determines the window scale.
 fn connect_buffered(
     server: SocketAddr,
     buffer: ReceiveBuffer,
@@ -59,8 +59,8 @@ fn connect_buffered(
     Ok(socket.into())
 }
 
-/// Bounds the window that a socket tells its peer. The kernel forgets it (seen with 6.18) when it
-/// finds out how much memory a segment takes, so a reader says it again.
+/// Limits the advertised receive window. The kernel (seen with 6.18) resets the limit when it
+/// measures the memory per segment, so a reader sets it repeatedly.
 pub(super) fn clamp(socket: &impl AsRawFd, window: u32) -> io::Result<()> {
     let window = libc::c_int::try_from(window).unwrap_or(libc::c_int::MAX);
     // SAFETY: the pointer is to an int, of which the length is given.

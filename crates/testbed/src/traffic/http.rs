@@ -1,22 +1,22 @@
-//! As much of HTTP/1.1 as a page needs: requests without bodies, responses with a length.
+//! The subset of HTTP/1.1 that a page needs: requests without bodies, responses with a length.
 
 use std::io::{self, Read};
 
-/// Header sections longer than this are refused.
+/// Maximum length of a header section.
 const HEAD: usize = 16 << 10;
-/// Header fields beyond this many are refused.
+/// Maximum number of header fields.
 const FIELDS: usize = 32;
 
-/// Bytes of a connection that came but were not used yet.
+/// Octets received and not yet parsed.
 #[derive(Debug, Default)]
 pub(super) struct Incoming {
     buffer: Vec<u8>,
     used: usize,
 }
 
-/// What could be read from the front of the buffer.
+/// Result of parsing the front of the buffer.
 enum Parsed<T> {
-    /// A head of so many bytes.
+    /// A head of so many octets.
     Whole(usize, T),
     /// More is needed.
     Partial,

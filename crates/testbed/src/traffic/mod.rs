@@ -1,15 +1,15 @@
-//! Ordinary programs: servers and clients on the kernel's own TCP, with blocking sockets.
+//! Servers and clients on the kernel's TCP, with blocking sockets.
 //!
 //! ```text
 //!   FileServer  GET   download of a computable file, its checksum known for every prefix
 //!               PUT   upload, answered with what arrived and its checksum
 //!               ASK   one request, one response
 //!   WebServer   HTTP/1.1: the 30 objects of ITU-R S.1711's page "China2008"
-//!   ObjectServer  HTTP/1.1: one object, and users who ask for it again and again
+//!   ObjectServer  HTTP/1.1: one object, and users who request it repeatedly
 //! ```
 //!
-//! What a server of ours does not know of is the satellite: the same programs run through plain
-//! routing, through the gateways, and through an explicit proxy.
+//! Neither server nor client depends on the satellite: the same programs run over plain routing,
+//! through the gateways, and through an explicit proxy.
 
 mod client;
 mod connect;
@@ -31,10 +31,10 @@ use std::mem::size_of;
 use std::net::TcpStream;
 use std::os::fd::AsRawFd;
 
-/// Segments that the kernel has retransmitted on this socket so far.
+/// Segments retransmitted by the kernel on this socket so far.
 ///
 /// # Errors
-/// Those of `getsockopt(TCP_INFO)`.
+/// The error of `getsockopt(TCP_INFO)`.
 pub fn retransmissions(socket: &TcpStream) -> io::Result<u64> {
     // SAFETY: tcp_info is plain numbers, for which zero bytes are valid.
     let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
@@ -56,7 +56,7 @@ pub fn retransmissions(socket: &TcpStream) -> io::Result<u64> {
     }
 }
 
-/// Gives a socket its congestion control; `-` leaves the kernel's default.
+/// Sets a socket's congestion control; `-` keeps the kernel's default.
 fn set_congestion(socket: &TcpStream, name: &str) -> io::Result<()> {
     match name {
         "-" => Ok(()),

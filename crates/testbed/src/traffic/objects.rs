@@ -1,5 +1,5 @@
-//! Objects of one size over HTTP/1.1: a server that has nothing else, and users who ask for one
-//! after the other on a persistent connection, with a thought between two.
+//! Objects of one size over HTTP/1.1: a server, and users who request one object after the other on
+//! a persistent connection, with a think time between them.
 
 use super::http::Incoming;
 use super::server::Service;
@@ -15,17 +15,17 @@ use units::{Instant, Span};
 /// The shortest request that names a page and a host.
 pub const SHORTEST_REQUEST: usize = 27;
 
-/// Serves one object, whatever is asked for.
+/// Serves one object for every request.
 #[derive(Debug)]
 pub struct ObjectServer {
     service: Service,
 }
 
 impl ObjectServer {
-    /// Listens on `address`, on `host`; every answer has a body of `bytes`.
+    /// Listens on `address`, on `host`; every response has a body of `bytes`.
     ///
     /// # Errors
-    /// When the address cannot be bound.
+    /// If the address cannot be bound.
     pub fn start(
         host: Option<&Host>,
         address: SocketAddr,
@@ -36,39 +36,39 @@ impl ObjectServer {
         Ok(Self { service })
     }
 
-    /// Where it listens.
+    /// Its address.
     pub fn address(&self) -> SocketAddr {
         self.service.address()
     }
 }
 
-/// What a user asks for.
+/// A user's requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Browsing {
     /// The server.
     pub server: SocketAddr,
-    /// How it is reached.
+    /// The path to the server.
     pub way: Way,
-    /// Bytes of a request, at least [`SHORTEST_REQUEST`].
+    /// Octets of a request, at least [`SHORTEST_REQUEST`].
     pub request: usize,
     /// Bytes of an object.
     pub object: usize,
-    /// When to stop; what is awaited then does not count.
+    /// When to stop; an outstanding object does not count.
     pub until: Instant,
 }
 
-/// What a user had.
+/// Results of a user.
 #[derive(Clone, Debug, Default)]
 pub struct Browsed {
-    /// Objects that came whole and right: when, by a clock that counts from the machine's start,
-    /// and how long after they were asked for.
+    /// Complete and valid objects: time of arrival in the time of [`rt::Clock::new`], and response
+    /// time.
     pub responses: Vec<(Instant, Span)>,
-    /// Why it stopped before its time.
+    /// Why it stopped early.
     pub error: Option<String>,
 }
 
-/// Asks for one object after the other until the time is over; `think` says how long to wait
-/// before each. The first request opens the connection, and waits for it.
+/// Requests one object after the other until the end; `think` returns the delay before each. The
+/// first request also waits for its connection.
 pub fn browse(browsing: &Browsing, mut think: impl FnMut() -> Span) -> Browsed {
     let mut browsed = Browsed::default();
     let expected = body(browsing.object);
@@ -104,7 +104,7 @@ fn ask(
     open: &mut Option<(TcpStream, Incoming)>,
     clock: Clock,
 ) -> io::Result<Vec<u8>> {
-    // What has not come when the time is over is not waited for.
+    // An outstanding object at the end is not awaited.
     let left = Duration::from_nanos(browsing.until.since(clock.now()).as_nanos().max(1_000_000));
     let (stream, incoming) = match open {
         Some(open) => open,
@@ -115,7 +115,7 @@ fn ask(
     incoming.response(stream)
 }
 
-/// A request of so many bytes.
+/// A request of this length in octets.
 fn request(bytes: usize) -> String {
     let path = "o".repeat(bytes.saturating_sub(SHORTEST_REQUEST));
     format!("GET /{path} HTTP/1.1\r\nHost: s\r\n\r\n")
@@ -145,14 +145,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_have_the_bytes_that_are_wanted() {
+    fn requests_have_the_configured_length() {
         for bytes in [SHORTEST_REQUEST, 43, 80] {
             assert_eq!(request(bytes).len(), bytes);
         }
     }
 
     #[test]
-    fn users_ask_until_their_time_is_over() {
+    fn users_send_requests_until_the_end() {
         let server = ObjectServer::start(None, "127.0.0.1:0".parse().unwrap(), 4_096).unwrap();
         let clock = Clock::new();
         let browsing = Browsing {
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(browsed.error, None);
         assert!(!browsed.responses.is_empty());
         assert!(browsed.responses.iter().all(|&(at, _)| at < browsing.until));
-        // One thought that is too long, and it is over.
+        // A think time beyond the end.
         let none = browse(&browsing, || Span::from_secs(9));
         assert!(none.responses.is_empty() && none.error.is_none());
         let other = Browsing { object: 4_097, until: clock.now() + Span::from_secs(5), ..browsing };

@@ -1,4 +1,4 @@
-//! A server of computable files.
+//! A server of regenerable files.
 
 use super::{retransmissions, set_congestion};
 use crate::content::{Checksum, Content};
@@ -10,9 +10,9 @@ use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-/// Connections at once; more are closed as they come.
+/// Maximum simultaneous connections; further ones are closed.
 const CONNECTIONS: usize = 4096;
-/// What a server remembers of the past.
+/// Maximum records of finished transfers.
 const REMEMBERED: usize = 4096;
 
 /// A finished download or upload, as the server saw it.
@@ -20,7 +20,7 @@ const REMEMBERED: usize = 4096;
 pub struct Served {
     /// The file.
     pub seed: u64,
-    /// Bytes given to the kernel, or received from it.
+    /// Octets written to or read from the socket.
     pub bytes: u64,
     /// The checksum of what was received; zero for downloads.
     pub checksum: u64,
@@ -28,7 +28,7 @@ pub struct Served {
     pub retransmissions: u64,
 }
 
-/// A listener with a thread for each connection; dropping it ends them all.
+/// A listener with a thread per connection; dropping it ends them all.
 #[derive(Debug)]
 pub(super) struct Service {
     listener: TcpListener,
@@ -54,7 +54,7 @@ impl Service {
         let acceptor = {
             let listener = listener.try_clone().map_err(refused)?;
             let connections = Arc::clone(&connections);
-            // A socket stays in the namespace that made it, so this thread may be anywhere.
+            // A socket stays in the namespace that created it, so the thread may run anywhere.
             thread::spawn(move || accept_all(&listener, &connections, &Arc::new(serve)))
         };
         Ok(Self { listener, acceptor: Some(acceptor), connections })
@@ -67,11 +67,11 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        // Shutting a listening socket down wakes whoever waits in accept.
+        // Shutting a listening socket down wakes a thread blocked in accept.
         // SAFETY: shutdown takes no pointers.
         unsafe { libc::shutdown(self.listener.as_raw_fd(), libc::SHUT_RDWR) };
         if let Some(acceptor) = self.acceptor.take() {
-            // A panic there has been printed already.
+            // The panic has already been printed.
             let _ = acceptor.join();
         }
         for connection in lock(&self.connections).iter() {
@@ -97,7 +97,7 @@ where
         let serve = Arc::clone(serve);
         thread::spawn(move || {
             let _ = stream.set_nodelay(true);
-            // What breaks a connection is the client's to report.
+            // The client reports a broken connection.
             let _ = serve(&stream);
             let _ = stream.shutdown(Shutdown::Both);
         });
@@ -115,7 +115,7 @@ impl FileServer {
     /// Listens on `address`: on `host`, or on the machine itself for `None`.
     ///
     /// # Errors
-    /// When the address cannot be bound.
+    /// If the address cannot be bound.
     pub fn start(host: Option<&Host>, address: SocketAddr) -> Result<Self, TestbedError> {
         let served = Arc::new(Mutex::new(Vec::new()));
         let log = Arc::clone(&served);
@@ -123,20 +123,18 @@ impl FileServer {
         Ok(Self { service, served })
     }
 
-    /// Where it listens.
+    /// Its address.
     pub fn address(&self) -> SocketAddr {
         self.service.address()
     }
 
-    /// From here on connections are opened by `peer` alone: what others open is not answered, as
-    /// if it were lost. Packets that belong to no connection are reset as ever, from wherever they
-    /// come. IPv4 only.
+    /// Accepts connections from `peer` only, from now on: SYNs from other addresses are dropped
+    /// silently. Segments that belong to no connection are still answered with a reset. IPv4 only.
     ///
     /// # Errors
-    /// The kernel's refusal.
+    /// The kernel's error.
     pub fn open_only_to(&self, peer: Ipv4Addr) -> Result<(), TestbedError> {
-        // In the kernel's words for packet filters: offsets are those of TCP's header, and far
-        // below zero those of IP's.
+        // A classic BPF filter: offsets are relative to TCP's header, large negative ones to IP's.
         const OCTET: u16 = (libc::BPF_LD | libc::BPF_B | libc::BPF_ABS) as u16;
         const WORD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
         const ANY_BIT: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
@@ -155,19 +153,19 @@ impl FileServer {
         SockRef::from(&self.service.listener).attach_filter(&filter).map_err(refused)
     }
 
-    /// What became of the transfer of the file `seed`, once it has ended.
+    /// The result of the transfer of the file `seed`, once it has ended.
     pub fn served(&self, seed: u64) -> Option<Served> {
         lock(&self.served).iter().rev().find(|served| served.seed == seed).cloned()
     }
 }
 
-/// A request line, in the words of the protocol.
+/// A request line of the protocol.
 enum Request {
     /// `GET bytes seed congestion`.
     Get { bytes: u64, seed: u64, congestion: String },
     /// `PUT seed`.
     Put { seed: u64 },
-    /// `ASK rest response`: so many more bytes of request, and so many of response.
+    /// `ASK rest response`: remaining octets of the request, and octets of the response.
     Ask { rest: u64, response: u64 },
 }
 
@@ -277,7 +275,7 @@ fn remember(log: &Mutex<Vec<Served>>, served: Served) {
     log.push(served);
 }
 
-/// A thread that panicked here has left plain numbers behind, which stay usable.
+/// The data of a panicked thread is plain numbers, which stay valid.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Over the loopback interface, which every machine has.
+//! Over the loopback interface.
 
 use super::*;
 use std::net::SocketAddr;
@@ -27,7 +27,7 @@ fn a_download_is_complete_and_checked() {
 }
 
 #[test]
-fn a_stopped_download_is_checked_as_far_as_it_came() {
+fn stopped_download_is_verified_up_to_its_end() {
     let server = FileServer::start(None, any_port()).unwrap();
     let progress = Progress::default();
     let limits = Limits { after_first_byte: Span::from_millis(30), ..SOON };
@@ -37,7 +37,7 @@ fn a_stopped_download_is_checked_as_far_as_it_came() {
 }
 
 #[test]
-fn an_upload_is_confirmed_by_the_far_end() {
+fn upload_is_confirmed_by_the_server() {
     let server = FileServer::start(None, any_port()).unwrap();
     let progress = Progress::default();
     let sent = upload(Way::Direct, server.address(), file(5, 300_001), SOON, &progress);
@@ -57,15 +57,15 @@ fn a_request_gets_its_response() {
 }
 
 #[test]
-fn failures_are_told() {
-    let nobody = {
+fn failures_are_reported() {
+    let no_server = {
         let server = FileServer::start(None, any_port()).unwrap();
         server.address()
     };
-    let got = download(Way::Direct, nobody, file(1, 10), SOON, &Progress::default());
+    let got = download(Way::Direct, no_server, file(1, 10), SOON, &Progress::default());
     assert!(got.error.is_some() && !got.complete, "{got:?}");
     assert_eq!(got.goodput(Span::from_secs(1)), 0.0);
-    assert!(load_page(Way::Direct, nobody, 6).error.is_some());
+    assert!(load_page(Way::Direct, no_server, 6).error.is_some());
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn goodput_counts_from_the_first_byte() {
         error: None,
     };
     assert_eq!(transfer.goodput(second * 4), 1_000.0 * 8.0 / 4.0);
-    // A transfer that was cut short pays for the time in which nothing came.
+    // For an interrupted transfer the idle time counts as well.
     assert_eq!(transfer.goodput(second * 20), 2_000.0 * 8.0 / 20.0);
     transfer.complete = true;
     assert_eq!(transfer.goodput(second * 20), 2_000.0 * 8.0 / 10.0);

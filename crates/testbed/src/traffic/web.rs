@@ -15,12 +15,12 @@ use std::thread;
 use std::time::Duration;
 use units::Span;
 
-/// Objects of the page, its index among them.
+/// Objects of the page, the index included.
 pub const PAGE_OBJECTS: usize = 30;
-/// Bytes of all objects together, without HTTP's own.
+/// Octets of all objects, without HTTP headers.
 pub const PAGE_BYTES: usize = 212_207;
 
-/// How long a client waits for any one thing.
+/// Timeout of a client's single operation.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Serves the page over HTTP/1.1, with persistent connections and pipelining.
@@ -33,15 +33,15 @@ impl WebServer {
     /// Listens on `address`: on `host`, or on the machine itself for `None`.
     ///
     /// # Errors
-    /// When the address cannot be bound.
+    /// If the address cannot be bound.
     pub fn start(host: Option<&Host>, address: SocketAddr) -> Result<Self, TestbedError> {
         Ok(Self { service: Service::start(host, address, serve)? })
     }
 
-    /// As [`WebServer::start`]; its connections use the congestion control `name`.
+    /// As [`WebServer::start`], with the congestion control `name`.
     ///
     /// # Errors
-    /// When the address cannot be bound.
+    /// If the address cannot be bound.
     pub fn start_with(
         host: Option<&Host>,
         address: SocketAddr,
@@ -55,25 +55,25 @@ impl WebServer {
         Ok(Self { service: Service::start(host, address, serve)? })
     }
 
-    /// Where it listens.
+    /// Its address.
     pub fn address(&self) -> SocketAddr {
         self.service.address()
     }
 }
 
-/// What loading the page took.
+/// Results of loading the page.
 #[derive(Clone, Debug)]
 pub struct Page {
-    /// From the first `connect` to the last byte; `None` when it failed.
+    /// From the first `connect` to the last octet; `None` if it failed.
     pub took: Option<Span>,
-    /// Whether every object came and was the right one.
+    /// Whether every object arrived and was valid.
     pub matches: bool,
-    /// Why it failed.
+    /// The error.
     pub error: Option<String>,
 }
 
 /// Loads the page as browsers do without HTTP/2: the index first, then the other objects over
-/// `connections` connections, the index's among them, one object at a time on each.
+/// `connections` connections, the index's included, one object at a time on each.
 pub fn load_page(way: Way, server: SocketAddr, connections: usize) -> Page {
     timed(|| {
         let mut first = Browser::open(way, server)?;
@@ -99,7 +99,7 @@ pub fn load_page(way: Way, server: SocketAddr, connections: usize) -> Page {
     })
 }
 
-/// Loads the page over one connection: the index, then all other requests at once.
+/// Loads the page over one connection: the index, then all other requests pipelined.
 pub fn load_page_pipelined(way: Way, server: SocketAddr) -> Page {
     timed(|| {
         let mut browser = Browser::open(way, server)?;
@@ -145,7 +145,7 @@ impl Browser {
         self.incoming.response(&mut self.stream)
     }
 
-    /// Fetches objects from the back of `left` until there are none; true when all were right.
+    /// Fetches objects from the back of `left` until none are left; true if all were valid.
     fn fetch_all(&mut self, left: &Mutex<Vec<usize>>) -> io::Result<bool> {
         let mut matches = true;
         loop {
@@ -180,7 +180,7 @@ fn serve(mut stream: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// The object `number`; 0 is the index, which names the others.
+/// The object `number`; 0 is the index, which lists the others.
 fn object(number: usize) -> Vec<u8> {
     let extra = usize::from(number < PAGE_BYTES % PAGE_OBJECTS);
     let mut body = vec![b'\n'; PAGE_BYTES / PAGE_OBJECTS + extra];
@@ -196,7 +196,7 @@ fn object(number: usize) -> Vec<u8> {
     body
 }
 
-/// The objects that an index names.
+/// The objects listed in an index.
 fn objects_of(index: &[u8]) -> io::Result<Vec<usize>> {
     let text = String::from_utf8_lossy(index);
     let numbers: Vec<usize> = text

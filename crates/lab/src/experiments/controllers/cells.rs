@@ -4,7 +4,7 @@ use super::{TRANSFER, TRANSFERS, figures, key};
 use crate::experiments::publication::{page, paper};
 use crate::experiments::statistics::{Summary, quantile};
 use crate::experiments::{Cell, Outcome, Results, Section, Setting, Table};
-use sim::scenario::controllers::{Asked, Case, Way, all};
+use sim::scenario::controllers::{Case, Metric, RateControl, all};
 
 page!(PAGE = "controllers/goals");
 page!(ALL = "controllers/numbers");
@@ -34,7 +34,7 @@ struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    fn of(&self, study: &str, point: &str, way: Way, name: &str) -> Summary {
+    fn of(&self, study: &str, point: &str, way: RateControl, name: &str) -> Summary {
         self.results.summary(study, &format!("{point}/{}", way.name()), name)
     }
 
@@ -45,13 +45,13 @@ impl Seen<'_> {
     /// Where the controller is below others.
     fn words(&self) -> String {
         let mut lost = Vec::new();
-        for case in self.cases.iter().filter(|case| case.asked == Asked::Share) {
-            let of = |way: Way| self.of(case.study, case.point, way, "value").mean;
-            let best = Way::ALL.map(of).into_iter().fold(0.0, f64::max);
-            if of(Way::Steady) < best - 0.05 {
-                let most = |way: &Way| of(*way) == best;
-                let who = Way::ALL.into_iter().find(most).map_or("", Way::name);
-                let (ours, name) = (of(Way::Steady), case.key());
+        for case in self.cases.iter().filter(|case| case.metric == Metric::Share) {
+            let of = |way: RateControl| self.of(case.study, case.point, way, "value").mean;
+            let best = RateControl::ALL.map(of).into_iter().fold(0.0, f64::max);
+            if of(RateControl::Steady) < best - 0.05 {
+                let most = |way: &RateControl| of(*way) == best;
+                let who = RateControl::ALL.into_iter().find(most).map_or("", RateControl::name);
+                let (ours, name) = (of(RateControl::Steady), case.key());
                 lost.push(format!("{name} ({ours:.2}, {who} {best:.2})"));
             }
         }
@@ -59,7 +59,7 @@ impl Seen<'_> {
     }
 
     fn cells(&self) -> Vec<Cell> {
-        let steady = |study, point| self.of(study, point, Way::Steady, "value");
+        let steady = |study, point| self.of(study, point, RateControl::Steady, "value");
         let share = |id: &str, seen: Summary, least: f64, most: f64| {
             // Goals are about means; where the interval reaches across the limit, it says so.
             let reached = |mean: f64| (least..=most).contains(&mean);
@@ -74,7 +74,7 @@ impl Seen<'_> {
         let never = times.iter().filter(|&&time| time < 0.0).count();
         let speed = Summary::of(&times);
         let queues: Vec<f64> = ["0.25", "1", "4"]
-            .map(|point| self.of("queue", point, Way::Steady, "queue_s").mean / 0.6)
+            .map(|point| self.of("queue", point, RateControl::Steady, "queue_s").mean / 0.6)
             .to_vec();
         let most = queues.iter().copied().fold(0.0, f64::max);
         let mut cells = vec![
@@ -111,16 +111,16 @@ impl Seen<'_> {
     }
 
     fn table(&self, name: &str, id: &str) -> Table {
-        let head = core::iter::once("case").chain(Way::ALL.map(Way::name));
+        let head = core::iter::once("case").chain(RateControl::ALL.map(RateControl::name));
         let row = |case: &Case| {
-            let ours = |way: Way| {
+            let ours = |way: RateControl| {
                 let seen = self.results.summary(case.study, &key(case, way.name()), name);
                 match seen.interval() {
                     Some(_) if seen.half > 0.0005 => format!("{:.3} ± {:.3}", seen.mean, seen.half),
                     _ => format!("{:.3}", seen.mean),
                 }
             };
-            core::iter::once(case.key()).chain(Way::ALL.map(ours)).collect()
+            core::iter::once(case.key()).chain(RateControl::ALL.map(ours)).collect()
         };
         let head = head.map(str::to_owned).collect();
         Table { head, ..ALL.table(id, self.cases.iter().map(row)) }

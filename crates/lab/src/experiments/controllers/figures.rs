@@ -2,7 +2,7 @@
 
 use super::key;
 use crate::experiments::{Picture, Results, Setting};
-use sim::scenario::controllers::{Asked, Case, Way};
+use sim::scenario::controllers::{Case, Metric, RateControl};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -63,7 +63,8 @@ impl Live {
 
 fn draw(results: &Results, cases: &[Case], live: &Live) -> String {
     let others = live.others();
-    let ways: Vec<&str> = Way::ALL.map(Way::name).into_iter().chain(others.clone()).collect();
+    let ways: Vec<&str> =
+        RateControl::ALL.map(RateControl::name).into_iter().chain(others.clone()).collect();
     let width = LEFT + COLUMN * ways.len() as f64 + 10.0;
     let height = TOP + ROW * cases.len() as f64 + GAP * STUDIES.len() as f64 + 40.0;
     let mut svg = format!(
@@ -88,7 +89,7 @@ fn draw(results: &Results, cases: &[Case], live: &Live) -> String {
             label = "";
             text(&mut svg, (LEFT - 8.0, middle), "end", 12, false, point(case));
             for (column, way) in ways.iter().enumerate() {
-                let simulated = (column < Way::ALL.len())
+                let simulated = (column < RateControl::ALL.len())
                     .then(|| results.summary(case.study, &key(case, way), "value").mean);
                 let place = (LEFT + COLUMN * column as f64, y);
                 field(&mut svg, place, case, simulated, live.of(case, way));
@@ -104,9 +105,9 @@ fn draw(results: &Results, cases: &[Case], live: &Live) -> String {
 
 /// What stands beside a case's row: nothing where its study's heading says all.
 fn point(case: &Case) -> &str {
-    match case.asked {
-        Asked::Share => case.point,
-        Asked::OfFair | Asked::Jain => "",
+    match case.metric {
+        Metric::Share => case.point,
+        Metric::OfFair | Metric::Jain => "",
     }
 }
 
@@ -151,20 +152,20 @@ fn field(
 
 /// How good a value is, from 0 to 1.
 fn score(case: &Case, value: f64) -> f64 {
-    let score = match case.asked {
-        Asked::Share => value,
+    let score = match case.metric {
+        Metric::Share => value,
         // Half as much is as far from fair as twice as much.
-        Asked::OfFair => value.min(1.0 / value.max(1e-9)),
-        Asked::Jain => 2.0 * value - 1.0,
+        Metric::OfFair => value.min(1.0 / value.max(1e-9)),
+        Metric::Jain => 2.0 * value - 1.0,
     };
     score.clamp(0.0, 1.0)
 }
 
 fn number(case: &Case, value: f64) -> String {
-    match case.asked {
-        Asked::Share => format!("{:.0} %", value * 100.0),
-        Asked::OfFair => format!("{value:.2} ×"),
-        Asked::Jain => format!("{value:.3}"),
+    match case.metric {
+        Metric::Share => format!("{:.0} %", value * 100.0),
+        Metric::OfFair => format!("{value:.2} ×"),
+        Metric::Jain => format!("{value:.3}"),
     }
 }
 
@@ -206,7 +207,7 @@ mod tests {
     #[test]
     fn half_and_double_the_fair_share_look_alike() {
         let cases = sim::scenario::controllers::all();
-        let case = cases.iter().find(|case| case.asked == Asked::OfFair).unwrap();
+        let case = cases.iter().find(|case| case.metric == Metric::OfFair).unwrap();
         assert_eq!(score(case, 0.5), score(case, 2.0));
         assert_eq!(score(case, 1.0), 1.0);
         assert_eq!(score(case, 0.0), 0.0);
@@ -220,7 +221,7 @@ mod tests {
         }
         let live = Live(kept());
         let mut known = 0;
-        for way in Way::ALL.map(Way::name).into_iter().chain(["bbr"]) {
+        for way in RateControl::ALL.map(RateControl::name).into_iter().chain(["bbr"]) {
             known += cases.iter().filter(|case| live.of(case, way).is_some()).count();
         }
         assert_eq!(known, live.0.len(), "a key of live.json belongs to no case");

@@ -11,8 +11,8 @@ mod figures;
 
 use super::{Draw, Entry, Point, Setting, Values};
 use satlink::LinkConfig;
-use sim::scenario::alone::Alone;
-use sim::scenario::controllers::{Case, Way, all, measure};
+use sim::scenario::controllers::{Case, RateControl, all, measure};
+use sim::scenario::single_session::SingleSession;
 use units::{BitRate, Span};
 use xstp::session::SessionConfig;
 
@@ -63,7 +63,7 @@ fn key(case: &Case, way: &str) -> String {
 fn plan(setting: &Setting) -> Vec<Point> {
     let mut points = Vec::new();
     for case in all() {
-        for way in Way::ALL {
+        for way in RateControl::ALL {
             let case = case.clone();
             let key = key(&case, way.name());
             points.push(Point::new(case.study, key, setting.replications, move |draw| {
@@ -82,7 +82,7 @@ fn plan(setting: &Setting) -> Vec<Point> {
     points
 }
 
-fn one(case: &Case, way: Way, draw: &Draw) -> Values {
+fn one(case: &Case, way: RateControl, draw: &Draw) -> Values {
     let seen = measure(case, way, draw.seed, draw.run);
     // A rate that is never reached has no time; it is written as a negative one.
     let at_speed = seen.at_speed.map_or(-1.0, Span::as_secs_f64);
@@ -106,7 +106,7 @@ fn transfer(known: Known, words: &str, draw: &Draw) -> Option<Span> {
     };
     let back = SessionConfig::gateway(BitRate::from_mbps(3));
     let seed = draw.seed.wrapping_mul(1_000).wrapping_add(draw.run);
-    Alone::new(&link, seed, &config, &back, BYTES).time_for(BYTES, Span::from_secs(60))
+    SingleSession::new(&link, seed, &config, &back, BYTES).time_for(BYTES, Span::from_secs(60))
 }
 
 #[cfg(test)]

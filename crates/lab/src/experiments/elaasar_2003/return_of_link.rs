@@ -39,7 +39,7 @@ fn simulate(trial: &Trial, blackout: u64, draw: &Draw) -> Result<Values, String>
     let mut rng = RngStream::new(draw.seed, draw.run, "elaasar-2003/blackout");
     let at = Span::from_secs_f64(3.0 + rng.uniform());
     let length = Span::from_secs_f64(blackout as f64 + rng.uniform());
-    let found = transfer::found_again(&trial.config(draw), at, length)
+    let found = transfer::recovery_time(&trial.config(draw), at, length)
         .map_err(|error| error.to_string())?
         .ok_or("the link was not found again")?;
     Ok(Values::new().with("seconds", found.as_secs_f64()))

@@ -8,7 +8,7 @@
 
 use super::super::{Draw, Values};
 use satlink::{DirectionConfig, Discipline, Jitter, Limit, LinkConfig, QueueConfig, Red};
-use sim::scenario::files::{Beside, Carriage, Files};
+use sim::scenario::files::{CrossTraffic, Files, Transports};
 use simtcp::TcpConfig;
 use units::{BitRate, Span};
 use xstp::session::SessionConfig;
@@ -55,18 +55,20 @@ impl Way {
         }
     }
 
-    fn carriage(self, ride_ms: u64, buffer_kb: u64) -> Carriage {
+    fn carriage(self, ride_ms: u64, buffer_kb: u64) -> Transports {
         let buffer = buffer_kb << 10;
         let near = TcpConfig { receive_buffer: buffer, ..best() };
         match self {
-            Self::Reno => Carriage::Tcp(of_1999(TcpConfig::reno())),
+            Self::Reno => Transports::Tcp(of_1999(TcpConfig::reno())),
             Self::NewReno => {
-                Carriage::Tcp(of_1999(TcpConfig { sack: false, ..TcpConfig::sack_new_reno() }))
+                Transports::Tcp(of_1999(TcpConfig { sack: false, ..TcpConfig::sack_new_reno() }))
             }
-            Self::SackReno => Carriage::Tcp(of_1999(TcpConfig::sack_reno())),
-            Self::SackNewReno => Carriage::Tcp(best()),
-            Self::SplitTcp => Carriage::SplitTcp(near, TcpConfig { send_buffer: buffer, ..best() }),
-            Self::SplitStp => Carriage::SplitStp(near, stp(SEGMENT, ride_ms)),
+            Self::SackReno => Transports::Tcp(of_1999(TcpConfig::sack_reno())),
+            Self::SackNewReno => Transports::Tcp(best()),
+            Self::SplitTcp => {
+                Transports::SplitTcp(near, TcpConfig { send_buffer: buffer, ..best() })
+            }
+            Self::SplitStp => Transports::SplitStp(near, stp(SEGMENT, ride_ms)),
         }
     }
 }
@@ -281,7 +283,7 @@ impl Trial {
             .with("satellite_overflowed", carried.overflowed[1] as f64)
             .with("polls_per_s", carried.polls[0] as f64 / seconds)
             .with("polls_alone_per_s", carried.polls[1] as f64 / seconds)
-            .with("gateway_kbytes", carried.need.peak as f64 / 1e3)
+            .with("gateway_kbytes", carried.gateway_buffers.peak as f64 / 1e3)
     }
 }
 
@@ -297,9 +299,9 @@ fn ethernet(delay: Span) -> LinkConfig {
 }
 
 /// The other: SACK-NewReno over 20 ms, half of them at its ends.
-fn other() -> Beside {
+fn other() -> CrossTraffic {
     let access = ethernet(TERRESTRIAL / 4);
-    Beside { tcp: TcpConfig { max_segment: 1_460, ..best() }, flows: 1, access }
+    CrossTraffic { tcp: TcpConfig { max_segment: 1_460, ..best() }, flows: 1, access }
 }
 
 /// All trials with how often each is run at most.

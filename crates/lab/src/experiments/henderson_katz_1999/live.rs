@@ -8,7 +8,7 @@ use crate::LabError;
 use crate::experiments::publication::page;
 use crate::live::{Hosts, HostsConfig, Way, whole};
 use satlink::{DirectionConfig, Limit, LinkConfig, QueueConfig};
-use sim::scenario::files::{Carriage, Files};
+use sim::scenario::files::{Files, Transports};
 use simtcp::TcpConfig;
 use testbed::traffic::Limits;
 use units::{BitRate, Span};
@@ -69,9 +69,9 @@ pub(super) fn twins() -> Vec<Point> {
 fn simulate(way: Way, round_trip_ms: u64, draw: &Draw) -> Values {
     let (reno, bbr) = (TcpConfig::linux_reno(), TcpConfig::bbr());
     let carriage = match way {
-        Way::Cubic | Way::Bbr => Carriage::Tcp(reno),
-        Way::Single => Carriage::SplitTcp(reno, bbr),
-        Way::Bentpipe => Carriage::ThreeSegments(reno.clone(), space(), reno),
+        Way::Cubic | Way::Bbr => Transports::Tcp(reno),
+        Way::Single => Transports::SplitTcp(reno, bbr),
+        Way::Bentpipe => Transports::ThreeSegments(reno.clone(), space(), reno),
     };
     let files = Files {
         carriage,

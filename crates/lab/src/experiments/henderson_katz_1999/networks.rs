@@ -3,7 +3,7 @@
 use super::super::{Draw, Values};
 use super::bench::{RIDE_MS, best, stp};
 use satlink::{DirectionConfig, Discipline, Limit, LinkConfig, QueueConfig, Red};
-use sim::scenario::files::{Carriage, Files};
+use sim::scenario::files::{Files, Transports};
 use simtcp::TcpConfig;
 use units::{BitRate, Span};
 
@@ -100,12 +100,12 @@ pub(super) fn all() -> impl Iterator<Item = Channel> {
 }
 
 /// A name, and who carries the file.
-pub(super) type Carries = (&'static str, fn(u16) -> Carriage);
+pub(super) type Carries = (&'static str, fn(u16) -> Transports);
 
 /// Who carries the file.
 pub(super) const WAYS: [Carries; 2] = [
-    ("STP", |segment| Carriage::Stp(stp(segment, RIDE_MS))),
-    ("TCP SACK", |max_segment| Carriage::Tcp(TcpConfig { max_segment, ..best() })),
+    ("STP", |segment| Transports::Stp(stp(segment, RIDE_MS))),
+    ("TCP SACK", |max_segment| Transports::Tcp(TcpConfig { max_segment, ..best() })),
 ];
 
 impl Channel {
@@ -146,7 +146,7 @@ impl Channel {
     }
 
     /// Sends the file.
-    pub(super) fn run(&self, carriage: fn(u16) -> Carriage, draw: &Draw) -> Values {
+    pub(super) fn run(&self, carriage: fn(u16) -> Transports, draw: &Draw) -> Values {
         let access = LinkConfig::symmetric(DirectionConfig {
             rate: Some(BitRate::from_mbps(10)),
             ..DirectionConfig::default()

@@ -6,7 +6,7 @@ use satlink::{Direction, DirectionConfig, LinkConfig};
 use sim::Network;
 use sim::host::{Host, Tcp, TcpId, Xstp, XstpStream};
 use sim::network::{Address, LinkId, Node, NodeId};
-use sim::traffic::{Client, ConnectionPlan, Ends, Exchange, Server, mah};
+use sim::traffic::{Client, ClientClose, ConnectionPlan, Exchange, Server, mah};
 use simtcp::{InitialWindow, Opening, TcpConfig};
 use units::{BitRate, Instant, Span};
 use xstp::session::SessionConfig;
@@ -88,8 +88,11 @@ impl Web {
                 });
                 let client = net.host_with(|node| {
                     let to = Address::new(server, PORT);
-                    let ends =
-                        if way.transactions { Ends::WithRequests } else { Ends::AfterResponses };
+                    let ends = if way.transactions {
+                        ClientClose::WithRequests
+                    } else {
+                        ClientClose::AfterResponses
+                    };
                     let client = Client::<TcpId>::new(self.plans(draw)).ending(ends);
                     Host::new(Tcp::client(node, &config, to), client)
                 });
@@ -106,7 +109,8 @@ impl Web {
                 let client = net.host_with(|node| {
                     let to = Address::new(server, PORT);
                     // One END is SSCOP's release of both directions, which STP took over.
-                    let client = Client::<XstpStream>::new(self.plans(draw)).ending(Ends::Never);
+                    let client =
+                        Client::<XstpStream>::new(self.plans(draw)).ending(ClientClose::Never);
                     Host::new(Xstp::client(node, &config, to), client)
                 });
                 self.measure::<Host<Xstp, Client<XstpStream>>, XstpStream>(

@@ -3,7 +3,7 @@
 
 use super::super::{Draw, Values};
 use satlink::{DirectionConfig, Framing, Limit, LinkConfig, QueueConfig};
-use sim::scenario::files::{Carriage, Files};
+use sim::scenario::files::{Files, Transports};
 use simtcp::{DelayedAck, InitialWindow, TcpConfig};
 use units::{BitRate, Span};
 
@@ -109,7 +109,7 @@ impl Trial {
             Self::File { .. } => (FILE, Span::from_secs(1_200)),
         };
         let files = Files {
-            carriage: Carriage::Tcp(self.tcp()),
+            carriage: Transports::Tcp(self.tcp()),
             flows: 1,
             bytes,
             access,

@@ -13,7 +13,7 @@ use sim::host::{Host, Tcp, TcpId, Xstp};
 use sim::network::{Address, NodeId};
 use sim::pep::{
     HeaderCompressor, HeaderDecompressor, Inline, Shaper, Split, SpoofConfig, Spoofer, TokenBucket,
-    Way,
+    Toward,
 };
 use sim::traffic::{Client, ConnectionPlan, Exchange, Order, Server, Start};
 use simtcp::{AfterIdle, DelayedAck, InitialWindow, Opening, RecoveryKind, TcpConfig, WindowKind};
@@ -363,8 +363,10 @@ impl Case {
         match self.middle {
             Middle::Routers => [net.router(), net.router()],
             Middle::Compressors => {
-                let near = (HeaderCompressor::new(Way::Right), HeaderDecompressor::new(Way::Left));
-                let far = (HeaderDecompressor::new(Way::Right), HeaderCompressor::new(Way::Left));
+                let near =
+                    (HeaderCompressor::new(Toward::Right), HeaderDecompressor::new(Toward::Left));
+                let far =
+                    (HeaderDecompressor::new(Toward::Right), HeaderCompressor::new(Toward::Left));
                 let near = net.gateway_with(|_| Inline::new(near, lefts));
                 [near, net.gateway_with(|_| Inline::new(far, lefts))]
             }
@@ -392,7 +394,8 @@ impl Case {
                 // It is for a link that belongs to the gateway, which keeps to its rate.
                 let rate = BitRate::from_kbps(impairment.kbps()).mul_ratio(98, 100);
                 let bucket = TokenBucket { rate, bucket: 3_000, limit: 1 << 24 };
-                let pair = (Spoofer::new(config, Way::Right), Shaper::new(bucket, Way::Right));
+                let pair =
+                    (Spoofer::new(config, Toward::Right), Shaper::new(bucket, Toward::Right));
                 let near = net.gateway_with(|_| Inline::new(pair, lefts));
                 [near, net.router()]
             }
@@ -408,7 +411,7 @@ impl Case {
                 // A little less than the line, or it is the line's queue that fills.
                 let config =
                     TokenBucket { rate: rate.mul_ratio(98, 100), bucket: 1_500, limit: 64_000 };
-                let shaper = Shaper::new(config, Way::Left).filtering_acks();
+                let shaper = Shaper::new(config, Toward::Left).filtering_acks();
                 [net.router(), net.gateway_with(|_| Inline::new(shaper, lefts))]
             }
         }

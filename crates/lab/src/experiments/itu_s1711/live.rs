@@ -14,7 +14,7 @@ use crate::experiments::{Cell, Summary};
 use crate::live::{self, Hosts, HostsConfig, bytes_by};
 use rt::Clock;
 use satlink::{DirectionConfig, Limit, LinkConfig, QueueConfig};
-use sim::scenario::files::{Carriage, Files};
+use sim::scenario::files::{Files, Transports};
 use simtcp::{InitialWindow, TcpConfig};
 use std::thread;
 use testbed::traffic::{Limits, ReceiveBuffer, Transfer};
@@ -112,7 +112,7 @@ fn plain(trial: &Trial, draw: &Draw) -> Values {
         ..TcpConfig::linux_reno()
     };
     let files = Files {
-        carriage: Carriage::Tcp(kernel),
+        carriage: Transports::Tcp(kernel),
         flows: trial.flows,
         bytes: u64::MAX,
         access: LinkConfig::symmetric(DirectionConfig {

@@ -9,7 +9,7 @@ use super::super::{Draw, Values};
 use satlink::{Direction, DirectionConfig, DropCause, Limit, LinkConfig, QueueConfig};
 use sim::Network;
 use sim::network::Address;
-use sim::pep::{Inline, Shaper, TokenBucket, Way};
+use sim::pep::{Inline, Shaper, TokenBucket, Toward};
 use sim::tcp::{FlowPlan, TcpSink, TcpSource};
 use simtcp::{InitialWindow, TcpConfig};
 use units::{BitRate, Instant, Span};
@@ -90,7 +90,7 @@ impl Trial {
         let bytes = self.bucket.unwrap_or(ENDLESS / 1_000) * 1_000;
         let config = TokenBucket { rate: RATE, bucket: bytes, limit: bytes + ENDLESS };
         let bucket = net.gateway_with(|_| {
-            Inline::new(Shaper::new(config, Way::Right).stepping(STEP), [source])
+            Inline::new(Shaper::new(config, Toward::Right).stepping(STEP), [source])
         });
         let router = net.router();
         net.link(source, bucket, &LinkConfig::default());

@@ -2,7 +2,7 @@
 
 use super::super::{Draw, Point, Setting, Values};
 use super::weather;
-use sim::multi_access::{CLUSTERS, PROBES, Seen, Stack, Star};
+use sim::multi_access::{CLUSTERS, PROBES, Stack, Star, StarReport};
 use simtcp::TcpConfig;
 use units::{BitRate, Span};
 
@@ -77,7 +77,7 @@ pub(super) fn part() -> Star {
 /// With another size of what is fetched to measure throughput.
 pub(super) fn fetching(mut star: Star, bytes: u64) -> Star {
     let users = star.sites.len() - PROBES;
-    star.sites[users..].iter_mut().for_each(|site| site.asking.object = bytes);
+    star.sites[users..].iter_mut().for_each(|site| site.requests.object = bytes);
     star
 }
 
@@ -85,7 +85,7 @@ pub(super) fn fetching(mut star: Star, bytes: u64) -> Star {
 pub(super) fn sending(mut star: Star) -> Star {
     let users = star.sites.len() - PROBES;
     for site in &mut star.sites[users..] {
-        (site.asking.request, site.asking.object) = (300_000, 100);
+        (site.requests.request, site.requests.object) = (300_000, 100);
     }
     star
 }
@@ -104,7 +104,7 @@ pub(super) fn one(star: &Star, draw: &Draw) -> Values {
     let users = seen.sites.len() - PROBES;
     let seconds = seen.duration.as_secs_f64();
     let (planned, bursts, through) = seen.access;
-    let probed = star.sites[users].asking;
+    let probed = star.sites[users].requests;
     let moved = probed.object.max(probed.request);
     Values::new()
         .with("throughput_kbps", throughput(&seen, moved))
@@ -119,7 +119,7 @@ pub(super) fn one(star: &Star, draw: &Draw) -> Values {
 
 /// Mean of what single transfers of `bytes` reached, from the request to the last byte, where
 /// throughput is measured; 0 when none ended.
-pub(super) fn throughput(seen: &Seen, bytes: u64) -> f64 {
+pub(super) fn throughput(seen: &StarReport, bytes: u64) -> f64 {
     let probes = &seen.sites[seen.sites.len() - PROBES..];
     let took = probes.iter().flat_map(|site| &site.responses).map(|one| one.1.as_secs_f64());
     let (count, sum) =
@@ -127,12 +127,12 @@ pub(super) fn throughput(seen: &Seen, bytes: u64) -> f64 {
     if count == 0 { 0.0 } else { sum / f64::from(count) / 1e3 }
 }
 
-pub(super) fn objects(seen: &Seen, users: usize) -> usize {
+pub(super) fn objects(seen: &StarReport, users: usize) -> usize {
     seen.sites[..users].iter().map(|site| site.responses.len()).sum()
 }
 
 /// Mean time from a user's request to the object.
-pub(super) fn response(seen: &Seen, users: usize) -> f64 {
+pub(super) fn response(seen: &StarReport, users: usize) -> f64 {
     let all = seen.sites[..users].iter().flat_map(|site| &site.responses);
     let sum: f64 = all.map(|one| one.1.as_secs_f64()).sum();
     sum / objects(seen, users).max(1) as f64

@@ -8,7 +8,7 @@
 use super::PART;
 use crate::experiments::{Draw, Values};
 use satlink::{Direction, Outage};
-use sim::multi_access::{CLUSTERS, PROBES, Seen, Stack, Star};
+use sim::multi_access::{CLUSTERS, PROBES, Stack, Star, StarReport};
 use units::{Instant, Span};
 
 /// How long an outage lasts.
@@ -42,15 +42,15 @@ pub(super) fn one(length: Span, draw: &Draw) -> Values {
 
 fn star(length: Span) -> Star {
     let mut star = Star::star_one_part(CLUSTERS[1], PART, 1.0, AT + length + AFTER);
-    if let Stack::Split { space, .. } = &mut star.stack {
+    if let Stack::Split { satellite, .. } = &mut star.stack {
         // An outage is not to be taken for a terminal that has gone.
-        space.no_response = Some(length + AFTER);
+        satellite.no_response = Some(length + AFTER);
     }
     star
 }
 
 /// What users had: when, and how long after they had asked.
-fn users(seen: &Seen) -> impl Iterator<Item = (Instant, Span)> {
+fn users(seen: &StarReport) -> impl Iterator<Item = (Instant, Span)> {
     let sites = &seen.sites[..seen.sites.len() - PROBES];
     sites.iter().flat_map(|site| site.responses.iter().copied())
 }

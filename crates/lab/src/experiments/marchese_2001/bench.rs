@@ -9,7 +9,7 @@
 
 use super::super::{Draw, Values};
 use satlink::{DirectionConfig, Limit, LinkConfig, QueueConfig};
-use sim::scenario::files::{Carriage, Carried, Files};
+use sim::scenario::files::{Files, FilesReport, Transports};
 use simtcp::{DelayedAck, InitialWindow, TcpConfig};
 use units::{BitRate, Instant, Span};
 
@@ -257,7 +257,7 @@ impl Bench {
             ..DirectionConfig::default()
         });
         Files {
-            carriage: Carriage::Tcp(self.tcp(test)),
+            carriage: Transports::Tcp(self.tcp(test)),
             flows: self.flows,
             bytes: self.bytes(test),
             access: ethernet,
@@ -292,7 +292,7 @@ impl Bench {
     }
 
     /// Bytes so far over time so far, kbyte/s, at [`SECONDS`]; zero when the file is over.
-    fn averages(&self, carried: &Carried, over: Span) -> Vec<f64> {
+    fn averages(&self, carried: &FilesReport, over: Span) -> Vec<f64> {
         let average = |seconds: u64| {
             let at = carried.began + Span::from_secs(seconds);
             let bytes = carried.bytes_by(match self.starts {

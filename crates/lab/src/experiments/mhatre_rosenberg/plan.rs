@@ -5,7 +5,7 @@ use super::access;
 use super::access::{Access, LOADS};
 use satlink::mac::mf_tdma::{Class, MfTdma, MfTdmaConfig};
 use satlink::mac::schedule::Free;
-use sim::multi_access::{Design, Prediction, Reading, Scenario, Seen, Star};
+use sim::multi_access::{Design, Interpretation, Prediction, Scenario, Star, StarReport};
 use units::{BitRate, Instant, RngStream, Span};
 
 /// The study of Table I.
@@ -49,7 +49,7 @@ pub(super) const SWEEPS: [Sweep; 5] = [
         quick: &[0.25, 1.0, 4.0],
         change: |scenario, think| {
             let mut star = Star::mhatre_rosenberg(scenario);
-            star.sites.iter_mut().for_each(|site| site.asking.think = Span::from_secs_f64(think));
+            star.sites.iter_mut().for_each(|site| site.requests.think = Span::from_secs_f64(think));
             // As many thoughts as in the published 80 s, and no less time.
             star.duration = star.duration.max(Span::from_secs_f64(40.0 * think));
             star
@@ -81,7 +81,7 @@ pub(super) const SWEEPS: [Sweep; 5] = [
         quick: &[1.0, 4.0, 16.0],
         change: |scenario, kb| {
             let mut star = Star::mhatre_rosenberg(scenario);
-            star.sites.iter_mut().for_each(|site| site.asking.object = (kb * 1_024.0) as u64);
+            star.sites.iter_mut().for_each(|site| site.requests.object = (kb * 1_024.0) as u64);
             star
         },
     },
@@ -123,7 +123,7 @@ pub(super) fn plan(setting: &Setting) -> Vec<Point> {
     for (name, star) in beside() {
         put(TABLE, name.to_owned(), setting.replications, star);
     }
-    for reading in Reading::ALL {
+    for reading in Interpretation::ALL {
         for scenario in THREE.into_iter().filter(|&scenario| reading.concerns(scenario)) {
             let star = reading.of(Star::mhatre_rosenberg(scenario));
             put(READINGS, key(scenario, reading.name()), setting.at_most(10), star);
@@ -178,7 +178,7 @@ pub(super) fn beside() -> [(&'static str, Star); 3] {
 pub(super) fn one(star: &Star, draw: &Draw) -> Values {
     let seen = star.run(draw.seed, draw.run);
     let half = seen.sites.len() / 2;
-    let bytes = |part: fn(&sim::multi_access::SiteSeen) -> u64, first: bool| {
+    let bytes = |part: fn(&sim::multi_access::SiteReport) -> u64, first: bool| {
         let (downs, ups) = seen.sites.split_at(half);
         let sites = if first { downs } else { ups };
         sites.iter().map(part).sum::<u64>() as f64 * 8.0 / star.duration.as_secs_f64() / 1e3
@@ -202,8 +202,8 @@ pub(super) fn one(star: &Star, draw: &Draw) -> Values {
 
 /// Mean response after 20 s and ten thoughts, when windows are open; at sites with such a number of
 /// connections; 0 without any.
-pub(super) fn settled(star: &Star, seen: &Seen, of: impl Fn(usize) -> bool) -> f64 {
-    let from = Instant::ZERO + Span::from_secs(20).max(star.sites[0].asking.think * 10);
+pub(super) fn settled(star: &Star, seen: &StarReport, of: impl Fn(usize) -> bool) -> f64 {
+    let from = Instant::ZERO + Span::from_secs(20).max(star.sites[0].requests.think * 10);
     let sites = seen.sites.iter().filter(|site| of(site.connections));
     let late = sites.flat_map(|site| &site.responses).filter(|(at, _)| *at > from);
     let (count, sum) =

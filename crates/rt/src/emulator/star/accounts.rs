@@ -1,4 +1,4 @@
-//! What an engine has to say of itself at its end.
+//! The final counters of an engine.
 
 use super::super::summary as shared;
 use super::TerminalPort;

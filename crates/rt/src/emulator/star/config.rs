@@ -1,4 +1,4 @@
-//! How an emulated star is told what to be.
+//! Configuration of the star emulator.
 
 use crate::sched;
 use satlink::mac::star::StarConfig;
@@ -7,53 +7,54 @@ use std::fmt;
 use std::path::PathBuf;
 use units::Span;
 
-/// Everything about an emulated star.
+/// Parameters of an emulated star.
 #[derive(Clone, Debug)]
 pub struct StarEmulatorConfig {
     /// The network.
     pub star: StarConfig,
-    /// The same in words, for the report; may be empty.
+    /// Description of the network for the report; may be empty.
     pub star_words: String,
     /// The hub's interface.
     pub hub: String,
-    /// The terminals, in the order in which the report has them.
+    /// The terminals, in the order of the report.
     pub terminals: Vec<TerminalPort>,
-    /// Where a hub may say how many connections its terminals have; `None`: nowhere.
+    /// Path of the socket for connection counts; `None`: none.
     pub counts: Option<PathBuf>,
-    /// Seed of everything random.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// Replication: another number, another course of the same chances.
+    /// Replication: selects other random numbers with the same seed.
     pub run: u64,
-    /// What to ask of the scheduler.
+    /// Requested real-time scheduling.
     pub scheduling: sched::Request,
-    /// How often to say on standard error how it goes; `None`: never.
+    /// Interval of status lines on standard error; `None`: none.
     pub report_every: Option<Span>,
-    /// How many packets of the return link to log, for [`StarSummary::log`](super::StarSummary::log);
-    /// `None`: none.
+    /// Maximum packets of the return link to log, for
+    /// [`StarSummary::log`](super::StarSummary::log); `None`: no log.
     pub log: Option<usize>,
-    /// How long to run; `None`: until stopped.
+    /// Duration; `None`: until stopped.
     pub duration: Option<Span>,
-    /// The most that packets on the forward link may take, bytes. What waits in a terminal is
-    /// bounded by the return link's `limit`.
+    /// Maximum memory for packets on the forward link, in octets. The return link's `limit` bounds
+    /// the terminals' queues.
     pub memory: u64,
-    /// Kernel memory to ask for at each socket, bytes.
+    /// Requested socket buffers in octets.
     pub socket_buffer: usize,
-    /// The 99th percentile of lateness above which the emulator says that it has not kept up.
+    /// Limit of the 99th percentile of lateness, above which the report states that the emulator
+    /// did not keep up.
     pub lateness_limit: Span,
 }
 
-/// A terminal's side of the star.
+/// A terminal's port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TerminalPort {
-    /// What it is called, in the star's description and by its hub.
+    /// Its name, in the star's description and at the hub.
     pub name: String,
     /// Its interface.
     pub interface: String,
 }
 
 impl StarEmulatorConfig {
-    /// An emulator of `star` with the usual settings: seed 1, real-time priority if granted,
-    /// silent, until stopped, no connection counts.
+    /// An emulator of `star` with default settings: seed 1, real-time priority if available, no
+    /// status lines, until stopped, no connection counts.
     pub fn new(star: StarConfig, hub: &str, terminals: Vec<TerminalPort>) -> Self {
         Self {
             star,
@@ -73,12 +74,12 @@ impl StarEmulatorConfig {
         }
     }
 
-    /// The same, with interfaces as on a command line: `HUB TERMINAL...`, where a terminal is an
-    /// interface, `NAME=INTERFACE`, or `PREFIX*` for all interfaces of the calling thread's
-    /// network namespace whose names begin so, in alphabetical order.
+    /// Parses the interfaces of a command line: `HUB TERMINAL...`, where a terminal is an
+    /// interface, `NAME=INTERFACE`, or `PREFIX*` for all interfaces of the calling thread's network
+    /// namespace whose names start with the prefix, in alphabetical order.
     ///
     /// # Errors
-    /// Which word is wrong, and what was expected.
+    /// The invalid word, and what was expected.
     pub fn from_words(star: StarConfig, words: &[String]) -> Result<Self, PortsError> {
         let [hub, rest @ ..] = words else { return Err(PortsError::NoPorts) };
         let mut terminals = Vec::new();
@@ -146,23 +147,23 @@ fn interfaces() -> Vec<String> {
     names
 }
 
-/// What is wrong with the interfaces of a star.
+/// An error in the interfaces of a star.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PortsError {
     /// A hub or terminals are missing.
     NoPorts,
-    /// An interface is given twice.
+    /// An interface is listed twice.
     SameInterface {
-        /// Which.
+        /// The interface.
         found: String,
     },
-    /// A pattern that no interface is like.
+    /// A pattern that matches no interface.
     NoneLike {
-        /// It.
+        /// The pattern.
         found: String,
     },
-    /// Not a terminal.
+    /// An invalid terminal.
     NotAPort {
         /// What was found.
         found: String,
@@ -206,12 +207,12 @@ mod tests {
         assert_eq!(config.hub, "hub0");
         assert_eq!(config.names(), ["eth1", "boat"]);
         assert_eq!(config.terminals[1].interface, "eth2");
-        // Every machine has this one.
+        // Every system has this interface.
         assert_eq!(parse("hub0 l*").unwrap().names(), ["lo"]);
     }
 
     #[test]
-    fn wrong_words_say_what_was_expected() {
+    fn invalid_words_are_errors_with_expectation() {
         let error = |text: &str| parse(text).unwrap_err().to_string();
         assert!(error("").contains("the hub's interface") && error("hub0").contains("terminals"));
         assert!(error("hub0 eth1 boat=eth1").contains("\"eth1\" twice"));

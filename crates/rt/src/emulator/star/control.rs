@@ -1,16 +1,26 @@
-//! What a running star is told, in words, line by line.
+//! Commands to a running star, as lines of text.
 //!
 //! | line | meaning |
 //! |---|---|
 //! | `forward WORDS` | changes the forward link |
-//! | `weight NAME N` | the terminal's weight, until somebody says another |
-//! | `off NAME`, `on NAME` | it logs off; it logs on |
-//! | `vanish NAME` | it is gone without a word, with the slots that it was granted |
-//! | `claim NAME SLOTS`, `claim NAME honest` | it asks for so many slots each time, whatever is so; for what it needs |
-//! | `intrude NAME [CARRIER]` | it sends a burst now, outside of its slots; on the first carrier, 0, unless told |
+//!  `weight NAME N`
+//!  sets the terminal's weight, until another one is announced
+//!
+//!  `off NAME`, `on NAME`
+//!  logs it off; logs it on
+//!
+//!  `vanish NAME`
+//!  it disappears without logging off, with its granted slots
+//!
+//!  `claim NAME SLOTS`, `claim NAME honest`
+//!  it always requests this many slots; it requests what it needs
+//!
+//!  `intrude NAME [CARRIER]`
+//!  it sends an unauthorized burst now; default carrier 0
+//!
 //! | `stop` | end, and report |
 //!
-//! Blank lines and what follows `#` are passed over.
+//! Blank lines are ignored; `#` starts a comment.
 
 use super::super::control::Bell;
 use crate::Clock;
@@ -24,10 +34,10 @@ use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use units::Instant;
 
-/// Orders that may wait.
+/// Maximum queued commands.
 const WAITING: usize = 64;
 
-/// What the star is told; terminals by number.
+/// A command; terminals by number.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Order {
     Forward(Box<LinkConfig>),
@@ -40,7 +50,7 @@ pub(super) enum Order {
     Stop,
 }
 
-/// Steers a running star from any thread.
+/// Controls a running star from any thread.
 #[derive(Clone, Debug)]
 pub struct StarHandle {
     orders: SyncSender<(Instant, Order)>,
@@ -51,22 +61,22 @@ pub struct StarHandle {
     forward: Arc<Mutex<LinkConfig>>,
 }
 
-/// Why an order was not given.
+/// Why a command was rejected.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum StarOrderError {
-    /// A word that is none of ours.
+    /// An unknown word.
     Unknown {
         /// The word.
         found: String,
-        /// What would have been understood.
+        /// What was expected.
         expected: &'static str,
     },
-    /// The forward link's words are wrong.
+    /// The description of the forward link is invalid.
     Words(words::WordError),
-    /// The words are right and the link is not.
+    /// The configuration of the forward link is invalid.
     Config(satlink::ConfigError),
-    /// The emulator has ended, or does not keep up with its orders.
+    /// The emulator has ended, or its command queue is full.
     NotListening,
 }
 
@@ -84,16 +94,16 @@ impl fmt::Display for StarOrderError {
 impl std::error::Error for StarOrderError {}
 
 impl StarHandle {
-    /// Ends the emulator.
+    /// Stops the emulator.
     pub fn stop(&self) {
-        // An emulator that has ended has stopped.
+        // If it has ended there is nothing to do.
         let _ = self.give(Order::Stop);
     }
 
-    /// Does what one line says, as in the table above.
+    /// Executes a line as in the table above.
     ///
     /// # Errors
-    /// What is wrong with the line, and [`StarOrderError::NotListening`].
+    /// An error in the line, or [`StarOrderError::NotListening`].
     pub fn line(&self, line: &str) -> Result<(), StarOrderError> {
         let line = line.split('#').next().unwrap_or_default().trim();
         let (order, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
@@ -165,7 +175,7 @@ impl StarHandle {
     }
 }
 
-/// A link whose return direction nothing takes.
+/// A link whose return direction is unused.
 pub(super) fn forward_only(forward: DirectionConfig) -> LinkConfig {
     LinkConfig { forward, ..LinkConfig::default() }
 }
@@ -176,7 +186,7 @@ pub(super) struct Orders {
     bell: Arc<Bell>,
 }
 
-/// A pair of ends for a star with these terminals.
+/// Creates both ends for a star with these terminals.
 pub(super) fn pair(
     terminals: Vec<String>,
     carriers: u32,
@@ -197,7 +207,7 @@ pub(super) fn pair(
 }
 
 impl Orders {
-    /// What has been ordered and not yet fetched, with the times at which it was.
+    /// The commands received since the last call, with their times.
     pub(super) fn fetch(&self) -> impl Iterator<Item = (Instant, Order)> {
         self.receiver.try_iter()
     }
@@ -259,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_line_says_what_is_wrong() {
+    fn invalid_line_is_an_error_with_reason() {
         let (handle, orders) = ends();
         for (line, expected) in [
             ("fly", "found \"fly\", expected forward, weight, off"),

@@ -1,6 +1,6 @@
-//! The rounds of a running star: look who has something, read it, offer it by its stamps, hand
-//! out what is due, wait. As between two interfaces, time is the horizon: the moment up to which
-//! everything that arrived has been read.
+//! The event loop of a running star: poll the ports, read packets, offer them at their timestamps,
+//! send due packets, wait. As between two interfaces, the horizon is the time up to which all
+//! arrived packets have been read.
 
 use super::super::EmulatorError;
 use super::super::carried::Carried;
@@ -23,20 +23,20 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use units::{Instant, Span};
 
-/// Packets of one port that may wait to be offered before no more of it are read.
+/// Packets read and not yet offered per port, above which the port is not read.
 const PENDING: usize = 4096;
-/// Messages about connections that are read in a round.
+/// Messages with connection counts read per iteration.
 const MESSAGES: usize = 64;
-/// How often the stop flag is looked at.
+/// Interval at which the stop flag is checked.
 const LONGEST_WAIT: Span = Span::from_millis(100);
-/// The longest that a packet may have been on its way between its stamp and its reading.
+/// Maximum delay between a packet's timestamp and its reading.
 const STALE: Span = Span::from_secs(60);
-/// The longest that a round of reading may take.
+/// Maximum duration of reading per iteration.
 const AHEAD: Span = Span::from_millis(100);
-/// The hub's place among the ports; terminals come behind it, in their order.
+/// The hub's index among the ports; terminals follow in order.
 pub(super) const HUB: usize = 0;
 
-/// A star at work.
+/// A running star.
 pub(super) struct Engine {
     pub(super) config: StarEmulatorConfig,
     pub(super) ports: Vec<Port>,
@@ -46,15 +46,15 @@ pub(super) struct Engine {
     pub(super) up: MfTdma<Carried>,
     pub(super) switch: Switch,
     pub(super) weights: Weights,
-    /// What each terminal weighs, for the report.
+    /// The weight of each terminal, for the report.
     pub(super) weighs: Vec<u32>,
     pub(super) frame: (u32, f64),
     pub(super) clock: Clock,
-    /// Nanoseconds since 1970 at the clock's zero, for stamps; the first reading is reported.
+    /// Nanoseconds since 1970 at the clock's zero, for timestamps; the first reading is reported.
     pub(super) epoch_unix_ns: u64,
     pub(super) first_epoch_unix_ns: u64,
     pub(super) horizon: Instant,
-    /// Read and not yet offered: by arrival, and in the order of reading.
+    /// Packets read and not yet offered, by arrival and in order of reading.
     pub(super) pending: BTreeMap<(Instant, u64), (usize, Carried)>,
     pub(super) reads: u64,
     pub(super) given: VecDeque<(Instant, Order)>,
@@ -65,7 +65,7 @@ pub(super) struct Engine {
     pub(super) log: Vec<ReturnEntry>,
 }
 
-/// What is counted here and nowhere else.
+/// Counters of the engine.
 #[derive(Default)]
 pub(super) struct Tallies {
     pub(super) late_stamps: u64,
@@ -120,7 +120,7 @@ impl Engine {
         Ok(engine)
     }
 
-    /// What it is about to do, for people.
+    /// Describes what is about to start.
     pub(super) fn greeting(&self) -> String {
         let (slots, seconds) = self.frame;
         let mut text = format!(
@@ -160,24 +160,24 @@ impl Engine {
         }
     }
 
-    /// Waits on the ports, and on the socket for connection counts behind them.
+    /// Waits on the ports and on the socket for connection counts.
     fn watch_ports(&mut self) {
-        // The kernel passes over a descriptor below zero.
+        // poll ignores negative descriptors.
         let of = |port: &Port| port.socket.as_ref().map_or(-1, |one| one.as_fd().as_raw_fd());
         let mut descriptors: Vec<RawFd> = self.ports.iter().map(of).collect();
         descriptors.extend(self.listener.as_ref().map(AsRawFd::as_raw_fd));
         self.waiter.set(self.orders.descriptor(), &descriptors);
     }
 
-    /// Reads what has arrived, and offers what arrived up to the new horizon.
+    /// Reads arrived packets, and offers those that arrived up to the new horizon.
     fn take_in(&mut self) -> Result<(), EmulatorError> {
         let epoch = self.clock.epoch_unix_ns();
-        // Two readings differ by some nanoseconds; only somebody who sets the clock counts.
+        // Readings differ by some nanoseconds; only steps of the clock matter.
         if epoch.abs_diff(self.epoch_unix_ns) > 1_000_000 {
             self.epoch_unix_ns = epoch;
         }
         let now = self.clock.now();
-        // Whoever has nothing now has had nothing before `now`.
+        // An empty port had no packet before `now`.
         if self.waiter.wait(Span::ZERO, true).map_err(EmulatorError::Wait)? {
             self.orders.hush();
         }
@@ -191,7 +191,7 @@ impl Engine {
                 horizon = horizon.min(known);
             }
         }
-        // Fetched after the packets: whatever was ordered before one of them arrived is here.
+        // Fetched after the packets: commands given before the arrival of one of them are included.
         self.given.extend(self.orders.fetch());
         self.horizon = self.horizon.max(horizon);
         self.hear_of_connections();
@@ -199,7 +199,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Reads what waits at `port`. Returns the arrival of the last packet when there may be more.
+    /// Reads the packets queued at `port`. Returns the arrival of the last one if there may be
+    /// more.
     fn read(&mut self, port: usize, now: Instant) -> Result<Option<Instant>, EmulatorError> {
         let Self { ports, epoch_unix_ns, horizon, pending, reads, tallies, .. } = self;
         let side = &mut ports[port];
@@ -207,7 +208,7 @@ impl Engine {
         let arrival = |unix_ns: Option<u64>| {
             let at = unix_ns
                 .map_or(now, |stamp| Instant::from_nanos(stamp.saturating_sub(*epoch_unix_ns)));
-            // A clock that somebody has set makes nonsense of a stamp or two.
+            // A clock step invalidates single timestamps.
             if at + STALE < now || at > now + AHEAD { now } else { at }
         };
         let more = drain_interface(socket, &mut |unix_ns, packet| {
@@ -229,7 +230,7 @@ impl Engine {
         }
     }
 
-    /// A terminal's interface is gone, and the terminal with it; the others go on.
+    /// Handles the removal of a terminal's interface: the terminal vanishes, the others continue.
     fn lose(&mut self, port: usize) {
         let side = &mut self.ports[port];
         if let Some(mut socket) = side.socket.take() {
@@ -263,7 +264,7 @@ impl Engine {
         self.up.set_weight(self.horizon, terminal, weight);
     }
 
-    /// Does what was ordered and offers what arrived by the horizon, orders first.
+    /// Executes commands and offers packets that arrived by the horizon, commands first.
     fn catch_up(&mut self) {
         loop {
             let order = self.given.front().map(|&(at, _)| at);
@@ -285,7 +286,7 @@ impl Engine {
     fn offer(&mut self, port: usize, at: Instant, packet: Carried) {
         self.ports[port].pending -= 1;
         let bytes = packet.len();
-        // What becomes of a packet is in the counters of link and MAC.
+        // The counters of link and MAC record the result.
         if port != HUB {
             self.switch.learn(port - 1, &packet.bytes);
             let class = self.config.star.class_of(bytes);
@@ -315,7 +316,7 @@ impl Engine {
         match order {
             Order::Stop => self.stopped = true,
             Order::Forward(link) => {
-                // Handles give valid links only.
+                // Handles accept valid links only.
                 let changed = self.down.reconfigure(at, &link);
                 debug_assert!(changed.is_ok(), "{changed:?}");
             }
@@ -328,7 +329,7 @@ impl Engine {
         }
     }
 
-    /// Sends what is due.
+    /// Sends due packets.
     fn hand_out(&mut self) {
         while let Some(delivery) = self.down.poll_delivery(self.horizon) {
             let waited = delivery.sent_at.since(delivery.offered_at);
@@ -346,7 +347,7 @@ impl Engine {
         ports.iter_mut().for_each(|port| port.flush(*clock, observer));
     }
 
-    /// All terminals hear it; it leaves towards those that it may concern.
+    /// The forward link is a broadcast; the frame is sent to the terminals that may need it.
     fn broadcast(&mut self, at: Instant, packet: Carried) {
         if let Some(terminal) = self.switch.find(&packet.bytes) {
             if self.up.is_on(terminal) {

@@ -1,5 +1,5 @@
-//! A star in real time: one hub, many terminals, a forward link that all of them hear, and a
-//! return link that they share by bandwidth on demand.
+//! A star in real time: one hub, many terminals, a broadcast forward link, and a return link shared
+//! by demand assignment.
 //!
 //! ```text
 //!                    ┌────────┐ one Link, forward: rate, queue, delay   ┌── terminal's interface
@@ -9,10 +9,10 @@
 //!                        └── how many connections each terminal has (a Unix socket)
 //! ```
 //!
-//! The return link is [`satlink::mac::mf_tdma`], the very one of the simulator. Frames are
-//! Ethernet's: the forward link is broadcast, but a frame leaves towards the terminal alone
-//! behind which its address was heard; what comes from a terminal reaches the hub, never another
-//! terminal. A terminal that is off hears nothing.
+//! The return link is [`satlink::mac::mf_tdma`], the same code as in the simulator. Frames are
+//! Ethernet frames: the forward link is a broadcast, but a frame is sent only to the terminal
+//! behind which its destination address was learned. Frames from a terminal reach the hub only. A
+//! terminal that is off receives nothing.
 //!
 //! ```no_run
 //! use rt::emulator::star::{StarEmulator, StarEmulatorConfig};
@@ -49,18 +49,18 @@ use crate::counts::Receiver;
 use engine::Engine;
 use std::sync::atomic::AtomicBool;
 
-/// A star whose interfaces are open: packets are being stamped, and wait for it to run.
+/// A star with open interfaces: packets are timestamped and queued until it runs.
 pub struct StarEmulator {
     engine: Engine,
     handle: StarHandle,
 }
 
 impl StarEmulator {
-    /// Opens all interfaces, in the calling thread's network namespace, and starts the star's
-    /// time: its first plan is being made.
+    /// Opens all interfaces, in the calling thread's network namespace, and starts the star's time
+    /// with its first plan.
     ///
     /// # Errors
-    /// Whatever is wrong with the interfaces, the star, or the socket for connection counts.
+    /// An error of the interfaces, the star, or the socket for connection counts.
     pub fn open(config: StarEmulatorConfig) -> Result<Self, EmulatorError> {
         let mac = config.star.with_terminals(&config.names()).map_err(EmulatorError::Star)?;
         let open = |name: &String| open_interface(name, config.socket_buffer);
@@ -83,26 +83,27 @@ impl StarEmulator {
         Ok(Self { engine, handle })
     }
 
-    /// What steers the star while it runs.
+    /// A handle that controls the star while it runs.
     pub fn handle(&self) -> StarHandle {
         self.handle.clone()
     }
 
-    /// Runs until `stop` is true (looked at ten times a second), the handle says so, or the
-    /// configured duration is over. To be called at once, and in a thread of its own.
+    /// Runs until `stop` is true (checked ten times per second), the handle stops it, or the
+    /// configured duration is over. Call it without delay in a thread of its own.
     ///
     /// # Errors
-    /// Whatever makes going on pointless: the hub's interface is gone, or one hands on what is
-    /// no packet. A terminal whose interface goes has vanished, and the others go on.
+    /// An error that ends the run: the hub's interface was removed, or an interface delivers
+    /// invalid packets. If a terminal's interface is removed, the terminal vanishes and the others
+    /// continue.
     pub fn run(self, stop: &AtomicBool) -> Result<StarSummary, EmulatorError> {
         self.engine.run(stop)
     }
 }
 
-/// Runs a star until `stop` is true; says on standard error how it began and how it ended.
+/// Runs a star until `stop` is true; prints a line on standard error at the start and at the end.
 ///
 /// # Errors
-/// The emulator's, and the report's file.
+/// The emulator's, or that of the report's file.
 pub fn run_in_foreground(
     config: StarEmulatorConfig,
     foreground: &Foreground,

@@ -1,4 +1,4 @@
-//! What a running star notes about itself, interval by interval.
+//! Measurements of a running star per interval.
 
 use super::super::carried::Carried;
 use super::super::lateness::LatenessRecord;
@@ -12,7 +12,7 @@ use units::{Instant, Span};
 
 pub(super) struct Observer {
     pub(super) lateness: LatenessRecord,
-    /// Down, and up.
+    /// Forward link, and return link.
     waits: [Waits; 2],
     every: Span,
     next: Instant,
@@ -41,12 +41,13 @@ impl Observer {
         }
     }
 
-    /// A packet came through, and had waited for its line or its slots and been on them.
+    /// Records a delivery, with the packet's time in the queue or waiting for slots, and in
+    /// transmission.
     pub(super) fn delivered(&mut self, direction: Direction, waited: Span) {
         self.waits[direction as usize].note(waited);
     }
 
-    /// Closes the interval when it is over.
+    /// Completes the interval if it has ended.
     pub(super) fn tick(&mut self, now: Instant, down: &Link<Carried>, up: &MfTdma<Carried>) {
         if now < self.next {
             return;

@@ -7,12 +7,12 @@ use crate::Clock;
 use crate::packet::PacketSocket;
 use units::Instant;
 
-/// Packets that are handed to the kernel in one call.
+/// Packets sent per system call.
 const BATCH: usize = 32;
 
 /// One interface.
 pub(super) struct Port {
-    /// `None`: it is gone.
+    /// `None`: it was removed.
     pub(super) socket: Option<PacketSocket>,
     pub(super) name: String,
     pub(super) notes: Vec<String>,
@@ -41,12 +41,12 @@ impl Port {
         }
     }
 
-    /// Whether the interface is down: then it may be gone, and only reading tells.
+    /// Whether the interface is down; it may be removed, which only reading detects.
     pub(super) fn is_down(&self) -> bool {
         self.socket.as_ref().is_some_and(PacketSocket::is_down)
     }
 
-    /// A packet is due to leave here at `at`.
+    /// Queues a packet for departure at `at`.
     pub(super) fn leave(
         &mut self,
         at: Instant,
@@ -61,7 +61,7 @@ impl Port {
         }
     }
 
-    /// Hands on what is due to leave here.
+    /// Sends the due packets.
     pub(super) fn flush(&mut self, clock: Clock, observer: &mut Observer) {
         let Some(socket) = self.socket.as_ref().filter(|_| !self.leaving.is_empty()) else {
             self.leaving.clear();
@@ -76,7 +76,7 @@ impl Port {
     }
 }
 
-/// What interfaces did not take, and why not the last of it.
+/// Packets that interfaces rejected, and the last error.
 pub(super) fn failed(ports: &[Port]) -> (u64, Option<String>) {
     let sum = ports.iter().map(|port| port.failures.packets).sum();
     (sum, ports.iter().rev().find_map(|port| port.failures.last_error.clone()))

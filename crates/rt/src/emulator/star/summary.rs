@@ -1,5 +1,5 @@
-//! What a star reports: once a second while it runs, and all at the end. The JSON has the keys of
-//! the point-to-point emulator where it has the same.
+//! The reports of a star: per second while it runs, and in total at the end. The JSON has the keys
+//! of the point-to-point emulator where both have the value.
 
 use super::super::lateness::Lateness;
 use super::super::summary::{Flow, tally};
@@ -13,17 +13,16 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use units::{Instant, Span};
 
-/// What a star did, from its start to its end.
+/// The report of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct StarSummary {
-    /// What it was when it began.
+    /// Parameters at the start.
     pub start: StarStart,
-    /// What happened in each interval; the last hour's where they are seconds.
+    /// Results per interval; limited to the last hour of one-second intervals.
     pub intervals: VecDeque<StarInterval>,
-    /// The whole.
+    /// Totals.
     pub end: StarEnd,
-    /// What happened to packets of the return link, if that was asked for, until there was no
-    /// room.
+    /// Events of packets of the return link, if a log was requested, up to its limit.
     #[serde(skip)]
     pub log: Vec<ReturnEntry>,
 }
@@ -31,22 +30,22 @@ pub struct StarSummary {
 /// A packet on the return link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReturnEntry {
-    /// When, from the epoch.
+    /// Time from the epoch.
     pub at: Instant,
-    /// Whose it is.
+    /// Its terminal.
     pub terminal: usize,
-    /// Its bytes on the network layer.
+    /// Its octets at the network layer.
     pub bytes: usize,
-    /// Whether it arrived at the hub; otherwise the terminal handed it in.
+    /// Whether it arrived at the hub; otherwise it was offered by the terminal.
     pub arrived: bool,
 }
 
-/// What a star was when it began.
+/// Parameters of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct StarStart {
     /// Nanoseconds since 1970 when the first plan was made.
     pub epoch_unix_ns: u64,
-    /// Seed of everything random.
+    /// Seed of all random numbers.
     pub seed: u64,
     /// Replication.
     pub run: u64,
@@ -54,52 +53,52 @@ pub struct StarStart {
     pub hub: String,
     /// The terminals' names and interfaces.
     pub terminals: Vec<(String, String)>,
-    /// The network, in the words that it was given in, or as this program holds it.
+    /// Description of the network, as given or generated.
     pub star: String,
-    /// Slots of a frame on all carriers, and seconds of a frame.
+    /// Slots per frame on all carriers, and seconds per frame.
     pub frame: (u32, f64),
-    /// What of real-time scheduling was granted.
+    /// Real-time scheduling that was granted.
     pub scheduling: Scheduling,
-    /// What else was not as it should be.
+    /// Warnings.
     pub notes: Vec<String>,
 }
 
-/// One interval.
+/// An interval.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct StarInterval {
-    /// Seconds from the epoch to the interval's begin.
+    /// Seconds from the epoch to the start of the interval.
     pub start: f64,
-    /// To its end.
+    /// Seconds from the epoch to its end.
     pub end: f64,
     /// From the hub.
     pub forward: Flow,
     /// To the hub.
     pub r#return: Flow,
-    /// Of the return link.
+    /// Slots of the return link.
     pub slots: Slots,
-    /// How late the latest packet left.
+    /// Maximum lateness of a departure.
     pub max_lateness_seconds: f64,
 }
 
 /// Slots of the return link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Slots {
-    /// That were given away.
+    /// Slots assigned.
     pub granted: u64,
-    /// Of those, such as carried something.
+    /// Assigned slots that carried data.
     pub used: u64,
-    /// Given by contract.
+    /// Constant assignment (CRA).
     pub constant: u64,
-    /// Given because they were asked for.
+    /// Assigned on request.
     pub asked: u64,
-    /// Given because nobody asked for them.
+    /// Assigned freely (FCA).
     pub free: u64,
 }
 
-/// The whole of a run.
+/// Totals of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct StarEnd {
-    /// How long it was.
+    /// Duration.
     pub seconds: f64,
     /// From the hub.
     pub forward: StarForward,
@@ -107,122 +106,121 @@ pub struct StarEnd {
     pub r#return: StarReturn,
     /// In the order of [`StarStart::terminals`].
     pub terminals: Vec<TerminalAccount>,
-    /// What a hub told of its connections.
+    /// Announced connection counts.
     pub counts: Counts,
-    /// How late packets left.
+    /// Lateness of departures.
     pub lateness: Lateness,
-    /// Processor time that the emulator's thread took.
+    /// Processor time of the emulator's thread.
     pub cpu_seconds: f64,
-    /// Packets whose stamps came too late to be honoured to the nanosecond.
+    /// Packets whose timestamps were read too late to be applied exactly.
     pub late_stamps: u64,
-    /// Whether the emulator did what the star's description says, and nothing else.
+    /// Whether the emulator did exactly what the star's description contains.
     pub kept_up: bool,
-    /// If not, why not, in plain words.
+    /// If not, the reasons.
     pub reasons: Vec<String>,
 }
 
-/// The accounts of the forward link: `received = offered + out_of_memory`.
+/// Counters of the forward link: `received = offered + out_of_memory`.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct StarForward {
-    /// Delivered, network-layer bits, over the whole time.
+    /// Mean delivered rate at the network layer in bit/s.
     pub bits_per_second: f64,
-    /// Packets that the kernel dropped before they could be read.
+    /// Packets dropped by the kernel before they could be read.
     pub kernel_dropped: u64,
     /// Packets read.
     pub received: u64,
-    /// Packets not offered because the emulator's memory was full.
+    /// Packets not offered because the emulator's memory limit was reached.
     pub out_of_memory: u64,
-    /// Packets handed to the link.
+    /// Packets offered to the link.
     #[serde(serialize_with = "tally")]
     pub offered: Tally,
-    /// Packets that came through, each counted once however many terminals it concerned.
+    /// Packets delivered, each counted once for any number of terminals.
     #[serde(serialize_with = "tally")]
     pub delivered: Tally,
-    /// Packets that the link dropped, by cause.
+    /// Packets dropped by the link, by cause.
     pub dropped: BTreeMap<String, u64>,
-    /// Packets still under way at the end.
+    /// Packets in the link at the end.
     #[serde(serialize_with = "tally")]
     pub held: Tally,
-    /// Packets that came through for a terminal that was off.
+    /// Packets delivered to a terminal that was off.
     pub unheard: u64,
-    /// Packets that terminals' interfaces did not take.
+    /// Packets that terminals' interfaces rejected.
     pub send_failed: u64,
-    /// Why the last of these was not taken.
+    /// The last error of these.
     pub last_send_error: Option<String>,
 }
 
-/// The accounts of the return link: `offered = delivered + dropped + held`.
+/// Counters of the return link: `offered = delivered + dropped + held`.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct StarReturn {
-    /// Delivered, network-layer bits, over the whole time.
+    /// Mean delivered rate at the network layer in bit/s.
     pub bits_per_second: f64,
-    /// Packets that the kernel dropped before they could be read.
+    /// Packets dropped by the kernel before they could be read.
     pub kernel_dropped: u64,
-    /// Packets that terminals handed in.
+    /// Packets offered by terminals.
     #[serde(serialize_with = "tally")]
     pub offered: Tally,
-    /// Packets that came through.
+    /// Packets delivered.
     #[serde(serialize_with = "tally")]
     pub delivered: Tally,
     /// Packets dropped: `overflowed` in a terminal that is full or off, `lost` and `collided` on
-    /// air, `abandoned` by a terminal that left.
+    /// air, `abandoned` by a terminal that logged off.
     pub dropped: BTreeMap<&'static str, u64>,
-    /// Packets still under way at the end.
+    /// Packets in the link at the end.
     #[serde(serialize_with = "tally")]
     pub held: Tally,
     /// Slots.
     pub slots: Slots,
-    /// Plans that were made.
+    /// Plans made.
     pub frames: u64,
-    /// Plans that a terminal with slots in them did not hear.
+    /// Plans missed by a terminal with slots in them.
     pub plans_missed: u64,
     /// Requests sent.
     pub requests: u64,
-    /// Of those, such as the scheduler never saw.
+    /// Requests that did not reach the scheduler.
     pub requests_lost: u64,
-    /// Requests for more than anyone may ask for, which were cut down.
+    /// Requests reduced to the maximum.
     pub requests_cut: u64,
-    /// Bursts outside of all grants.
+    /// Unauthorized bursts.
     pub intruders: u64,
     /// Bursts later than the guard time allows.
     pub late_bursts: u64,
-    /// Terminals that lost their slots because nothing was heard of them.
+    /// Terminals that lost their slots for silence.
     pub silenced: u64,
-    /// Packets that the hub's interface did not take.
+    /// Packets that the hub's interface rejected.
     pub send_failed: u64,
-    /// Why the last of these was not taken.
+    /// The last error of these.
     pub last_send_error: Option<String>,
 }
 
-/// What one terminal had of the return link. One that is granted far more than it uses says what
-/// is not so.
+/// Counters of one terminal. Many more granted than used slots indicate false requests.
 #[derive(Clone, Debug, Serialize)]
 pub struct TerminalAccount {
     /// Its name.
     pub name: String,
-    /// Packets of it that arrived at the hub.
+    /// Packets delivered to the hub.
     #[serde(serialize_with = "tally")]
     pub delivered: Tally,
-    /// Slots that it was granted.
+    /// Slots granted.
     pub granted: u64,
-    /// Of those, such as it sent in.
+    /// Granted slots in which it sent.
     pub used: u64,
     /// Its weight at the end.
     pub weight: u32,
 }
 
-/// What came over the socket for connection counts.
+/// Messages with connection counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// Messages that were understood.
+    /// Messages accepted.
     pub messages: u64,
-    /// Datagrams that were not.
+    /// Datagrams rejected.
     pub malformed: u64,
-    /// Numbers of terminals that there are.
+    /// Numbers of known terminals.
     pub told: u64,
-    /// Numbers of terminals that there are not.
+    /// Numbers of unknown terminals.
     pub unknown: u64,
-    /// Terminals that went back to their usual weight because nothing was told any more.
+    /// Terminals that returned to the weight of their contract.
     pub stale: u64,
 }
 
@@ -280,7 +278,7 @@ fn drops(counters: &MfTdmaCounters) -> [(&'static str, Tally); 4] {
     [("overflowed", overflowed), ("lost", lost), ("collided", collided), ("abandoned", abandoned)]
 }
 
-/// What happened on the return link between two readings of its counters.
+/// The difference of two readings of the return link's counters.
 pub(super) fn return_flow(
     before: &MfTdmaCounters,
     after: &MfTdmaCounters,
@@ -303,7 +301,7 @@ pub(super) fn return_flow(
 }
 
 impl StarEnd {
-    /// In what the emulator fell short of its task, in plain words.
+    /// The reasons for which the emulator fell short of its configuration.
     pub(super) fn shortcomings(&self, lateness_limit: Span) -> Vec<String> {
         let mut reasons = Vec::new();
         let (forward, back) = (&self.forward, &self.r#return);

@@ -1,18 +1,18 @@
-//! Which terminal a frame from the hub concerns.
+//! Address learning: the terminal behind which a station is.
 
 use std::collections::BTreeMap;
 
-/// Stations behind one terminal that are remembered; those beyond are served by broadcast.
+/// Maximum stations learned per terminal; frames to others are broadcast.
 const EACH: usize = 64;
 
 /// An Ethernet address.
 type Address = [u8; 6];
 
-/// Stations behind terminals, learned from what they send.
+/// Stations behind terminals, learned from their source addresses.
 #[derive(Debug)]
 pub(super) struct Switch {
     stations: BTreeMap<Address, usize>,
-    /// How many are behind each terminal.
+    /// Number of stations behind each terminal.
     behind: Vec<usize>,
 }
 
@@ -21,7 +21,7 @@ impl Switch {
         Self { stations: BTreeMap::new(), behind: vec![0; terminals] }
     }
 
-    /// `frame` came from `terminal`.
+    /// Learns the source address of `frame` from `terminal`.
     pub(super) fn learn(&mut self, terminal: usize, frame: &[u8]) {
         let Some(source) = address(frame, 6).filter(|source| source[0] & 1 == 0) else { return };
         match self.stations.get_mut(&source) {
@@ -39,7 +39,7 @@ impl Switch {
         }
     }
 
-    /// The only terminal that `frame` concerns; `None`: it may concern any.
+    /// The only terminal that needs `frame`; `None`: any may.
     pub(super) fn find(&self, frame: &[u8]) -> Option<usize> {
         self.stations.get(&address(frame, 0)?).copied()
     }
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn stations_are_found_where_they_were_last_heard() {
+    fn stations_are_at_the_terminal_of_their_last_frame() {
         let mut switch = Switch::new(3);
         switch.learn(1, &frame(9, 7));
         assert_eq!(switch.find(&frame(7, 9)), Some(1));
@@ -66,7 +66,7 @@ mod tests {
         switch.learn(2, &frame(9, 7));
         assert_eq!(switch.find(&frame(7, 9)), Some(2));
         assert_eq!(switch.behind, [0, 0, 1]);
-        // Broadcast is nobody's address, and a stump has none.
+        // Broadcast addresses are not learned, and a truncated frame has none.
         let mut group = frame(7, 7);
         group[..12].fill(0xff);
         switch.learn(0, &group);
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_that_invents_stations_fills_its_own_places_only() {
+    fn forged_stations_use_only_the_terminals_own_table() {
         let mut switch = Switch::new(2);
         for number in 0..=255 {
             switch.learn(0, &frame(9, number));

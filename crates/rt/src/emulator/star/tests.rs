@@ -1,5 +1,5 @@
-//! Real interfaces in namespaces of their own. No test asserts a speed: what must hold is what
-//! became of each packet, and that none left early.
+//! Real interfaces in namespaces of their own. No test depends on speed: they check the result of
+//! each packet, and that none is sent early.
 
 use super::*;
 use crate::counts::{Message, Sender, TerminalCount};
@@ -11,12 +11,12 @@ use std::path::PathBuf;
 use std::thread::JoinHandle;
 use units::{Instant, Span};
 
-/// A short way and frames of 20 ms with 471 slots: nothing takes long.
+/// A short delay and frames of 20 ms with 471 slots, for short tests.
 const FAST: &str = "forward rate 20mbit delay 2ms\n\
                     return rate 10mbit frame 20ms hub 1ms lead 1ms\nterminals up 1ms\n";
 
-/// Runs `test` in a fresh network namespace with pairs `NAME`–`e-NAME` for the hub and three
-/// terminals. Says so when the machine allows none.
+/// Runs `test` in a new network namespace with pairs `NAME`–`e-NAME` for the hub and three
+/// terminals. Prints a message if that is not permitted.
 fn in_a_star(test: impl FnOnce(Netlink) + Send + 'static) {
     let thread = std::thread::spawn(|| {
         // SAFETY: unshare takes no pointers; it changes this thread's namespace only.
@@ -67,7 +67,7 @@ fn open(name: &str) -> PacketSocket {
     PacketSocket::open(name, &Options::default()).unwrap()
 }
 
-/// A frame from one station to another, by the last bytes of their addresses; 255 is everybody.
+/// A frame from one station to another, by the last octets of their addresses; 255 is broadcast.
 fn frame(to: u8, from: u8, bytes: usize) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, to, 2, 0, 0, 0, 0, from, 0x88, 0xb5];
     if to == 255 {
@@ -86,7 +86,7 @@ fn pause(ms: u64) {
     clock.sleep_until(clock.now() + Span::from_millis(ms));
 }
 
-/// What comes until `count` frames have, or five seconds are over.
+/// Reads frames until there are `count`, or five seconds have passed.
 fn wait_for(socket: &mut PacketSocket, count: usize) -> Vec<Vec<u8>> {
     let clock = Clock::from_here();
     let mut frames = Vec::new();
@@ -98,12 +98,12 @@ fn wait_for(socket: &mut PacketSocket, count: usize) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn terminals_reach_the_hub_and_the_hub_whom_it_means() {
+fn frames_reach_the_hub_and_the_addressed_terminal() {
     in_a_star(|_| {
         let [mut hub, mut a, mut b] = ["hub", "a", "b"].map(open);
         let running = Running::start(FAST, |_| {});
         send(&hub, &frame(1, 9, 100));
-        // Nobody has heard of station 1 yet: all get the frame.
+        // Station 1 is not learned yet: all terminals get the frame.
         assert_eq!(wait_for(&mut a, 1), [frame(1, 9, 100)]);
         assert_eq!(wait_for(&mut b, 1).len(), 1);
         send(&a, &frame(9, 1, 60));
@@ -114,7 +114,7 @@ fn terminals_reach_the_hub_and_the_hub_whom_it_means() {
         send(&hub, &frame(1, 9, 200));
         send(&hub, &frame(2, 9, 300));
         send(&hub, &frame(255, 9, 400));
-        // What one terminal sends to another reaches the hub and goes no further.
+        // A frame from one terminal to another reaches the hub only.
         assert_eq!(wait_for(&mut a, 2), [frame(1, 9, 200), frame(255, 9, 400)]);
         assert_eq!(wait_for(&mut b, 2), [frame(2, 9, 300), frame(255, 9, 400)]);
         let summary = running.stop();
@@ -129,10 +129,10 @@ fn terminals_reach_the_hub_and_the_hub_whom_it_means() {
     });
 }
 
-/// What the return link did to packets in real time, it does under virtual time to packets that
-/// come when those came.
+/// The return link in real time gives the same results as under virtual time with the same
+/// arrivals.
 #[test]
-fn real_time_does_what_virtual_time_does() {
+fn real_time_run_equals_virtual_time_run() {
     let text = format!("{FAST}return rate 1mbit lose bursts 2% lose requests 20%\n");
     let star = words::parse_star(&text).unwrap();
     in_a_star(move |_| {
@@ -167,7 +167,7 @@ fn real_time_does_what_virtual_time_does() {
 }
 
 #[test]
-fn counts_of_connections_are_weights_for_a_time() {
+fn connection_counts_are_weights_until_they_expire() {
     in_a_star(|_| {
         let path: PathBuf =
             std::env::temp_dir().join(format!("bentpipe-{}-star.sock", std::process::id()));
@@ -185,7 +185,7 @@ fn counts_of_connections_are_weights_for_a_time() {
         stranger.send_to(b"five connections to the boat", &path).unwrap();
         pause(50);
         let handle = running.handle.clone();
-        // Then nothing is told any more, except by the operator.
+        // Afterwards there are no announcements, only a command.
         pause(1_200);
         handle.line("weight e-c 3").unwrap();
         let summary = running.stop();
@@ -194,14 +194,14 @@ fn counts_of_connections_are_weights_for_a_time() {
         assert_eq!((counts.told, counts.unknown, counts.stale), (14, 7, 2));
         let [boat, hut, other] = &summary.end.terminals[..] else { panic!("three") };
         assert_eq!([boat.weight, hut.weight, other.weight], [1, 1, 3]);
-        // Eight times as much for as long as it was told, and at least 1.1 s of each as much.
+        // Eight times the weight while it was announced, and at least 1.1 s with equal weights.
         assert!(boat.granted > hut.granted * 3 / 2, "{} {}", boat.granted, hut.granted);
         assert!(!path.exists(), "the socket goes with who made it");
     });
 }
 
 #[test]
-fn what_terminals_do_wrong_is_counted_and_costs_the_others_little() {
+fn misbehaviour_is_counted_and_costs_other_terminals_little() {
     in_a_star(|_| {
         let [mut hub, a, b] = ["hub", "a", "b"].map(open);
         let text = format!("{FAST}return sync 2 silence 8 free none\nterminals constant 20\n");
@@ -216,7 +216,7 @@ fn what_terminals_do_wrong_is_counted_and_costs_the_others_little() {
         order("vanish hut");
         pause(50);
         send(&b, &frame(9, 2, 60));
-        // 8 frames of 20 ms, and what was under way.
+        // 8 frames of 20 ms, and the packets in flight.
         pause(400);
         send(&a, &frame(9, 1, 61));
         assert_eq!(wait_for(&mut hub, 1), [frame(9, 1, 61)]);
@@ -237,7 +237,7 @@ fn what_terminals_do_wrong_is_counted_and_costs_the_others_little() {
 }
 
 #[test]
-fn a_terminal_whose_interface_goes_has_vanished_and_the_others_go_on() {
+fn terminal_with_removed_interface_vanishes_and_others_continue() {
     in_a_star(|mut net| {
         let [mut hub, a] = ["hub", "a"].map(open);
         let running = Running::start(FAST, |_| {});
@@ -257,7 +257,7 @@ fn a_terminal_whose_interface_goes_has_vanished_and_the_others_go_on() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_before_it_begins() {
+fn invalid_configuration_is_rejected_before_the_start() {
     in_a_star(|_| {
         let open = |text: &str, change: fn(&mut StarEmulatorConfig)| {
             let words = ["e-hub", "e-a"].map(String::from);

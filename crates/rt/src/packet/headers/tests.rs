@@ -8,7 +8,7 @@ fn frame(ethertype: u16, packet: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// The IPv4 header that Wikipedia and many courses work through: its sum is 0xb861.
+/// The IPv4 header of the example in Wikipedia: its checksum is 0xb861.
 const KNOWN_HEADER: [u8; 20] = [
     0x45, 0x00, 0x00, 0x73, 0x00, 0x00, 0x40, 0x00, 0x40, 0x11, 0xb8, 0x61, 0xc0, 0xa8, 0x00, 0x01,
     0xc0, 0xa8, 0x00, 0xc7,
@@ -47,7 +47,7 @@ fn tcp_v6(traffic_class: u8, extension: bool) -> Vec<u8> {
 }
 
 #[test]
-fn the_known_header_has_its_known_sum() {
+fn checksum_of_a_known_header() {
     let mut header = KNOWN_HEADER;
     assert_eq!(internet_checksum(&header), 0);
     header[10..12].fill(0);
@@ -55,13 +55,13 @@ fn the_known_header_has_its_known_sum() {
 }
 
 #[test]
-fn padding_and_tags_are_not_the_packets() {
+fn padding_and_tags_do_not_count() {
     let mut padded = frame(ETHERTYPE_IPV4, &udp_v4(0, 1, b"x"));
     padded.resize(60, 0);
     assert_eq!(network_len(&padded), 29);
     let six = frame(ETHERTYPE_IPV6, &tcp_v6(0, false));
     assert_eq!(network_len(&six), 60);
-    // ARP is 28 bytes, and 46 once Ethernet has padded it: nothing says which.
+    // ARP has 28 octets, and 46 with Ethernet padding: no field tells which.
     assert_eq!(network_len(&frame(0x0806, &[0; 46])), 46);
     let mut tagged = six.clone();
     tagged.splice(12..12, [0x81, 0x00, 0x00, 0x07]);
@@ -71,7 +71,7 @@ fn padding_and_tags_are_not_the_packets() {
 }
 
 #[test]
-fn a_length_that_lies_counts_for_nothing() {
+fn invalid_length_is_ignored() {
     let mut packet = udp_v4(0, 1, b"payload");
     packet[2..4].copy_from_slice(&1500u16.to_be_bytes());
     assert_eq!(network_len(&frame(ETHERTYPE_IPV4, &packet)), 35);
@@ -99,7 +99,7 @@ fn flows_differ_by_port_and_fragments_stay_together() {
 }
 
 #[test]
-fn marks_go_to_those_who_understand_and_keep_the_sum() {
+fn marks_need_ecn_capable_packets_and_keep_the_checksum() {
     for (ecn, marked) in [(0, false), (1, true), (2, true), (3, true)] {
         let mut bytes = frame(ETHERTYPE_IPV4, &udp_v4(0xb8 | ecn, 1, b"ef"));
         let before = bytes.clone();
@@ -118,8 +118,8 @@ fn marks_go_to_those_who_understand_and_keep_the_sum() {
 }
 
 #[test]
-fn checksums_are_completed_as_the_receiver_checks_them() {
-    // A receiver sums the pseudo header and the whole segment and wants all ones.
+fn completed_checksums_are_valid() {
+    // A receiver sums the pseudo-header and the whole segment and expects all ones.
     let verifies = |addresses: &[u8], protocol: u8, segment: &[u8]| {
         let sum = sum16(addresses) + u64::from(protocol) + segment.len() as u64;
         fold(sum + sum16(segment)) == 0xffff
@@ -141,7 +141,7 @@ fn checksums_are_completed_as_the_receiver_checks_them() {
 }
 
 #[test]
-fn no_frame_is_too_short_or_too_strange() {
+fn any_frame_is_handled() {
     let whole = frame(ETHERTYPE_IPV6, &tcp_v6(3, true));
     let other = frame(ETHERTYPE_IPV4, &udp_v4(3, 9, b"abc"));
     for bytes in [whole, other] {

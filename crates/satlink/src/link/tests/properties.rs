@@ -1,4 +1,4 @@
-//! What holds for every link and every way of calling it.
+//! Properties of every link under any sequence of calls.
 
 use super::*;
 use proptest::collection::vec;
@@ -79,7 +79,7 @@ fn link_config() -> impl Strategy<Value = LinkConfig> {
     })
 }
 
-/// What a driver does: it offers, or changes the link.
+/// A step of a driver: an offer, or a change of the link.
 #[derive(Clone, Debug)]
 enum Step {
     Offer { after_us: u64, forward: bool, len: usize },
@@ -100,7 +100,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 type Outcome = (Vec<Delivery<Packet>>, Vec<bool>, [Counters; 2]);
 
-/// Runs `steps`, fetching deliveries at `polls` and wherever `eager` says.
+/// Runs `steps` and fetches deliveries at `polls` and wherever `eager` returns true.
 fn run(configs: &[LinkConfig; 2], steps: &[Step], polls: &[u64], eager: bool) -> Outcome {
     let mut link = Link::new(&configs[0], 9, 0).expect("valid");
     let (mut now, mut got, mut admitted) = (Instant::ZERO, Vec::new(), Vec::new());
@@ -114,7 +114,7 @@ fn run(configs: &[LinkConfig; 2], steps: &[Step], polls: &[u64], eager: bool) ->
             got.extend(core::iter::from_fn(|| link.poll_delivery(at)));
         }
         while polls.next_if(|&us| Instant::from_nanos(us * 1_000) < next).is_some() {
-            // Between two steps, at no special time.
+            // Between two steps, at an arbitrary time.
             let between = now + next.since(now) / 2;
             got.extend(core::iter::from_fn(|| link.poll_delivery(between)));
         }

@@ -1,40 +1,40 @@
-//! What a shared channel is, and the terminal node controllers on it.
+//! Configuration of a shared channel and of its terminal node controllers.
 
 use crate::Framing;
 use core::fmt;
 use units::{BitRate, Span};
 
-/// A channel and its stations, which are all set alike.
+/// A channel and its stations, which are all configured alike.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CsmaConfig {
-    /// Bits per second on the channel.
+    /// Rate of the channel in bit/s.
     pub rate: BitRate,
-    /// What the link layer adds to each frame.
+    /// The link layer's overhead.
     pub framing: Framing,
-    /// From keying up to the first frame: "TXDELAY".
+    /// Time from keying up to the first frame: "TXDELAY".
     pub key_up: Span,
-    /// From the last frame to letting the channel go: "TXtail".
+    /// Time from the last frame to the end of the transmission: "TXtail".
     pub tail: Span,
-    /// A station that finds the channel free sends with probability (this + 1) / 256: "P".
+    /// A station that senses an idle channel sends with probability (this + 1) / 256: "P".
     pub persistence: u8,
-    /// How long a station waits that could have sent and did not: "SLOTTIME".
+    /// Time until the next draw after one that did not send: "SLOTTIME".
     pub slot: Span,
-    /// The most frames of one transmission; at least 1.
+    /// Maximum frames of one transmission; at least 1.
     pub most_frames: u32,
-    /// Frames that wait in a station, at most; at least 1.
+    /// Maximum frames queued in a station; at least 1.
     pub queue: usize,
-    /// From one station's antenna to any other's.
+    /// Propagation delay between any two stations.
     pub propagation: Span,
-    /// From the carrier's coming or going at a station to the station's knowing it.
+    /// Carrier detection time.
     pub detection: Span,
-    /// Share of the bits in error; a frame with one is lost.
+    /// Bit error ratio; a frame with an error is lost.
     pub bit_error_ratio: f64,
 }
 
 impl CsmaConfig {
-    /// The values that a TNC has before KISS sets others (Chepponis and Karn, section 6 and its
-    /// table of commands): 500 ms to key up, p = 64/256, slots of 100 ms; the tail of 30 ms is
-    /// that of later lists of KISS commands.
+    /// The defaults of a TNC under KISS (Chepponis and Karn, section 6 and its table of commands):
+    /// 500 ms to key up, p = 64/256, slots of 100 ms; the tail of 30 ms is from later lists of KISS
+    /// commands.
     pub fn kiss(rate: BitRate) -> Self {
         Self {
             rate,
@@ -51,8 +51,8 @@ impl CsmaConfig {
         }
     }
 
-    /// The values that the TNCs in Kenwood's TH-D72 and RC-D710 start with (their manuals' lists
-    /// of TNC commands: TXDELAY 30, PERSIST 128, SLOTTIME 3, MAXFRAME 4). They have no TXtail.
+    /// The defaults of the TNCs in Kenwood's TH-D72 and RC-D710 (their manuals' lists of TNC
+    /// commands: TXDELAY 30, PERSIST 128, SLOTTIME 3, MAXFRAME 4). They have no TXtail.
     pub fn kenwood(rate: BitRate) -> Self {
         Self {
             key_up: Span::from_millis(300),
@@ -64,22 +64,21 @@ impl CsmaConfig {
         }
     }
 
-    /// The probability with which a station that finds the channel free sends.
+    /// The probability with which a station that senses an idle channel sends.
     pub fn probability(&self) -> f64 {
         f64::from(u16::from(self.persistence) + 1) / 256.0
     }
 
-    /// How long a station waits on a free channel before it keys up, on average: a slot for each
-    /// draw that says no, `slot · (1 − p) / p`.
+    /// Mean wait of a station on an idle channel before it keys up: `slot · (1 − p) / p`.
     pub fn mean_wait(&self) -> Span {
         let yes = u64::from(self.persistence) + 1;
         self.slot.mul_ratio(256 - yes, yes)
     }
 
-    /// Checks every number.
+    /// Checks all values.
     ///
     /// # Errors
-    /// The first setting that makes no sense.
+    /// The first invalid setting.
     pub fn validate(&self) -> Result<(), CsmaError> {
         let error = |setting, expected| Err(CsmaError { setting, expected });
         if self.most_frames == 0 {
@@ -98,12 +97,12 @@ impl CsmaConfig {
     }
 }
 
-/// A setting that makes no sense.
+/// An invalid setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CsmaError {
     /// The field of [`CsmaConfig`].
     pub setting: &'static str,
-    /// What it should be.
+    /// The allowed values.
     pub expected: &'static str,
 }
 

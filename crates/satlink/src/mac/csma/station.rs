@@ -1,9 +1,9 @@
-//! One station: what waits in it, and where it is in gaining access.
+//! A station: its queue and its state of channel access.
 
 use alloc::collections::VecDeque;
 use units::{Instant, RngStream, Serializer};
 
-/// A frame that waits, or is on air.
+/// A frame that is queued or on air.
 #[derive(Debug)]
 pub(super) struct Waiting<F> {
     pub(super) to: usize,
@@ -16,29 +16,29 @@ pub(super) struct Station<F> {
     pub(super) phase: Phase,
     pub(super) queue: VecDeque<Waiting<F>>,
     pub(super) line: Serializer,
-    /// Draws for access: one for each look at a free channel.
+    /// Draws for access: one for each time the channel is sensed idle.
     pub(super) access: RngStream,
     /// Draws for bit errors: one for each frame.
     pub(super) noise: RngStream,
 }
 
-/// Where a station is in gaining access.
+/// State of channel access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Nothing waits.
+    /// The queue is empty.
     Idle,
-    /// Looks whether the channel is free.
+    /// Senses the channel at this time.
     Look { at: Instant },
-    /// Waits for the carrier of somebody to go.
+    /// Waits for the end of another station's carrier.
     Deferring,
-    /// Keyed up; the next frame starts, or the tail does.
+    /// Keyed up; at `next` the next frame or the tail starts.
     Sending { next: Instant, frames: u32 },
     /// After the last frame.
     Tail { until: Instant },
 }
 
 impl Phase {
-    /// When something is to be done.
+    /// When the next action is due.
     pub(super) fn due(self) -> Option<Instant> {
         match self {
             Self::Idle | Self::Deferring => None,

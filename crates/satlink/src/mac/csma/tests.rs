@@ -1,4 +1,4 @@
-//! The channel, held against hand computation and Kleinrock and Tobagi's formula.
+//! The channel, compared with computed values and with Kleinrock and Tobagi's formula.
 
 use super::*;
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ fn at_ms(ms: u64) -> Instant {
     Instant::ZERO + Span::from_millis(ms)
 }
 
-/// 8,000 bit/s and no framing, so a byte is a millisecond; key-up 100 ms, no chance in access.
+/// 8,000 bit/s without framing: an octet takes 1 ms; key-up 100 ms, access without randomness.
 fn plain() -> CsmaConfig {
     CsmaConfig {
         framing: crate::Framing::Plain,
@@ -24,7 +24,7 @@ fn channel(config: &CsmaConfig, stations: usize) -> Csma<Vec<u8>> {
     Csma::new(config, stations, 1, 0).expect("a valid channel")
 }
 
-/// Everything that is heard until nothing more happens, as time in ms, sender and length.
+/// All frames received until nothing more happens, as time in ms, sender and length.
 fn drain(channel: &mut Csma<Vec<u8>>) -> Vec<(u64, usize, usize)> {
     let mut all = Vec::new();
     while let Some(at) = channel.poll_timeout() {
@@ -37,7 +37,7 @@ fn drain(channel: &mut Csma<Vec<u8>>) -> Vec<(u64, usize, usize)> {
 }
 
 #[test]
-fn an_idle_channel_costs_keying_up_and_the_frame() {
+fn delay_on_an_idle_channel_is_key_up_and_frame() {
     let mut channel = channel(&plain(), 2);
     channel.offer(at_ms(5), 0, 1, vec![0; 50]);
     assert_eq!(drain(&mut channel), [(155, 0, 50)]);
@@ -57,17 +57,17 @@ fn waiting_frames_share_a_transmission_up_to_the_limit() {
 }
 
 #[test]
-fn a_station_that_hears_another_waits_for_its_carrier_to_go() {
+fn station_defers_to_another_carrier() {
     let config = CsmaConfig { propagation: Span::from_millis(2), ..plain() };
     let mut channel = channel(&config, 3);
     channel.offer(at_ms(0), 0, 2, vec![0; 50]);
     channel.offer(at_ms(3), 1, 2, vec![0; 60]);
-    // The first is on air to 170, heard to 172; the second keys up then.
+    // The first is on air until 170, detected until 172; then the second keys up.
     assert_eq!(drain(&mut channel), [(152, 0, 50), (334, 1, 60)]);
 }
 
 #[test]
-fn stations_that_key_up_before_they_can_hear_each_other_collide() {
+fn stations_that_key_up_within_the_detection_time_collide() {
     let config = CsmaConfig { detection: Span::from_millis(10), ..plain() };
     let mut three = channel(&config, 3);
     three.offer(at_ms(0), 0, 2, vec![0; 50]);
@@ -82,7 +82,7 @@ fn stations_that_key_up_before_they_can_hear_each_other_collide() {
 }
 
 #[test]
-fn a_long_transmission_loses_only_the_frames_that_another_touches() {
+fn collision_loses_only_the_overlapping_frames() {
     let config = CsmaConfig { detection: Span::from_secs(10), ..plain() };
     let mut channel = channel(&config, 3);
     for _ in 0..3 {
@@ -182,10 +182,9 @@ fn many_stations_reach_kleinrock_and_tobagis_throughput() {
     }
 }
 
-/// Stations that always have something: a slot brings success with `n p (1 − p)^(n − 1)`, and
-/// nothing with `(1 − p)^n`.
+/// Saturated stations: a slot is successful with `n p (1 − p)^(n − 1)`, and idle with `(1 − p)^n`.
 #[test]
-fn saturated_stations_share_what_p_leaves() {
+fn saturation_throughput_matches_the_formula() {
     for (stations, persistence) in [(2, 63), (10, 24), (50, 4), (50, 24)] {
         let config = CsmaConfig { persistence, most_frames: 1, queue: 10_000, ..plain() };
         let mut channel = channel(&config, stations);
@@ -219,9 +218,9 @@ fn saturated_stations_share_what_p_leaves() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Late calls change nothing, and the accounts balance at every moment.
+    /// Late calls change nothing, and packet conservation holds at all times.
     #[test]
-    fn what_happens_does_not_depend_on_when_it_is_asked_for(
+    fn late_calls_change_nothing(
         seed in any::<u64>(),
         persistence in any::<u8>(),
         late in 0_u64..40,

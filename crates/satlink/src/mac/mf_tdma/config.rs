@@ -1,69 +1,69 @@
-//! Carriers, frames and slots; how terminals ask; what can go wrong.
+//! Configuration of carriers, frames, slots and capacity requests.
 
 use crate::mac::schedule::{Contract, Free, ScheduleConfig, ScheduleError};
 use crate::mac::slots::{Placement, SlotFormat};
 use alloc::vec::Vec;
 use units::{BitRate, Span};
 
-/// How a terminal asks for slots.
+/// Category of a terminal's capacity requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Demand {
-    /// Not at all.
+    /// None.
     None,
-    /// The slots that it needs beyond those that it knows it has; each request overrides the
-    /// last. As Mhatre and Rosenberg have it: AVBDC.
+    /// Absolute volume (AVBDC): the slots needed beyond those granted; each request replaces the
+    /// last one. As in Mhatre and Rosenberg.
     Absolute,
-    /// The slots that it needs beyond what it asked for before: VBDC. Every eighth request
-    /// starts anew with an absolute one, in case some were lost.
+    /// Volume (VBDC): the slots needed beyond those already requested. Every eighth request is
+    /// absolute, in case some were lost.
     Volume,
-    /// As many a frame as came in a frame, and a quarter of what waits: RBDC.
+    /// Rate (RBDC), in slots per frame: the arrivals of the last frame plus 1/4 of the queue.
     Rate,
 }
 
-/// In which of its slots a terminal asks.
+/// The slots that carry requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AskIn {
-    /// In the first of a frame that it uses.
+    /// The first used slot of a frame.
     First,
-    /// In every one.
+    /// Every slot.
     Every,
 }
 
-/// What goes first in a terminal.
+/// Service order in a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// What came first.
+    /// First in, first out.
     Arrival,
-    /// Acknowledgements and what else is [control](super::Class::Control), as far as any
-    /// waits; a slot that it is granted carries that before it carries data.
+    /// [Control packets](super::Class::Control), such as acknowledgements, have priority over data.
     ControlFirst,
 }
 
-/// Where the scheduler stands.
+/// Location of the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Site {
-    /// At the hub: a request and its answer cross the satellite twice.
+    /// At the hub: a request and its plan take two satellite hops each way.
     Hub,
-    /// On board: once.
+    /// On board: one hop.
     OnBoard,
 }
 
 /// A terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TerminalConfig {
-    /// What it may have.
+    /// Its contract.
     pub contract: Contract,
-    /// From its antenna to the satellite.
+    /// Propagation delay to the satellite.
     pub up: Span,
-    /// How much later than it should it sends. What is above the guard time costs the burst,
-    /// and the one behind it.
+    /// Timing error: how late it sends. Beyond the guard time its burst is lost, and the following
+    /// one.
     pub late: Span,
-    /// Whether it is logged on from the start.
+    /// Whether it is logged on initially.
     pub logged_on: bool,
 }
 
 impl TerminalConfig {
-    /// One that is logged on, `up` from the satellite, in time, with the default contract.
+    /// A terminal with the delay `up` to the satellite, logged on, without timing error, with the
+    /// default contract.
     pub fn new(up: Span) -> Self {
         Self { contract: Contract::default(), up, late: Span::ZERO, logged_on: true }
     }
@@ -72,38 +72,38 @@ impl TerminalConfig {
 /// An MF-TDMA return link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MfTdmaConfig {
-    /// Bits per second of one carrier.
+    /// Rate of one carrier in bit/s.
     pub rate: BitRate,
-    /// How many there are, all alike.
+    /// Number of carriers.
     pub carriers: u32,
-    /// What a slot carries.
+    /// The capacity of a slot.
     pub format: SlotFormat,
-    /// Time between two bursts.
+    /// Guard time between two bursts.
     pub guard: Span,
-    /// A frame, and the time between two burst time plans.
+    /// Duration of a frame, and interval between two burst time plans.
     pub period: Span,
-    /// Where the slots of one terminal lie in a frame.
+    /// Position of a terminal's slots in a frame.
     pub placement: Placement,
-    /// How terminals ask.
+    /// Category of capacity requests.
     pub demand: Demand,
-    /// In which slots.
+    /// Slots that carry requests.
     pub ask_in: AskIn,
-    /// What goes first in a terminal.
+    /// Service order in a terminal.
     pub order: Order,
-    /// Where the scheduler stands.
+    /// Location of the scheduler.
     pub site: Site,
-    /// From the satellite to the hub.
+    /// Propagation delay from the satellite to the hub.
     pub hub_leg: Span,
-    /// Time that the terminals have to take a plan in.
+    /// Time that terminals need to process a plan.
     pub lead: Span,
-    /// Each terminal has a burst of its own, outside of the traffic slots, in every so manieth
-    /// frame; it carries a request, and says that the terminal is there. `None`:
-    /// requests travel in traffic slots alone.
+    /// Interval in frames of a terminal's sync burst, a burst of its own outside of the traffic
+    /// slots; it carries a request and shows that the terminal is present. `None`: requests are
+    /// sent in traffic slots only.
     pub sync: Option<u32>,
-    /// Slots of a frame, outside of the traffic slots, in which terminals log on, and for which
-    /// they contend. `None`: who logs on is heard.
+    /// Log-on slots per frame, outside of the traffic slots, for which terminals contend. `None`:
+    /// log-on is immediate.
     pub log_on: Option<u32>,
-    /// What is done with slots that nobody asked for.
+    /// Assignment of unrequested slots.
     pub free: Free,
     /// As [`ScheduleConfig::rate_frames`].
     pub rate_frames: u32,
@@ -113,25 +113,25 @@ pub struct MfTdmaConfig {
     pub expected_frames: u32,
     /// As [`ScheduleConfig::most_request`].
     pub most_request: u32,
-    /// As [`ScheduleConfig::silence`]; needs [`MfTdmaConfig::sync`], for idle terminals are
-    /// silent otherwise.
+    /// As [`ScheduleConfig::silence`]; requires [`MfTdmaConfig::sync`], because idle terminals send
+    /// nothing otherwise.
     pub silence: Option<u32>,
-    /// Share of the bursts that are lost.
+    /// Probability that a burst is lost.
     pub burst_loss: f64,
-    /// Share of the requests that are lost though their burst is not.
+    /// Probability that a request is lost although its burst is received.
     pub request_loss: f64,
-    /// Share of the plans that a terminal misses.
+    /// Probability that a terminal misses a plan.
     pub plan_loss: f64,
-    /// Packets that wait in a terminal, at most.
+    /// Maximum packets queued in a terminal.
     pub queue: usize,
     /// The terminals.
     pub terminals: Vec<TerminalConfig>,
 }
 
 impl MfTdmaConfig {
-    /// The link of Mhatre and Rosenberg 2002, section VII: one carrier of 100 kbit/s, cells of
-    /// ATM, a plan every 250 ms, requests in data slots, free slots shared equally; 540 ms there
-    /// and back. 10 ms to take a plan in.
+    /// The link of Mhatre and Rosenberg 2002, section VII: one carrier of 100 kbit/s, ATM cells, a
+    /// plan every 250 ms, requests in data slots, free slots divided equally, a round trip of 540
+    /// ms; 10 ms to process a plan.
     pub fn mhatre_rosenberg(terminals: usize) -> Self {
         let leg = Span::from_millis(135);
         Self {
@@ -163,7 +163,7 @@ impl MfTdmaConfig {
         }
     }
 
-    /// The time of one slot, with its guard.
+    /// Duration of one slot, guard time included.
     pub fn slot(&self) -> Span {
         self.rate.time_for(self.format.on_air()) + self.guard
     }
@@ -174,7 +174,7 @@ impl MfTdmaConfig {
         u32::try_from(slots).unwrap_or(u32::MAX)
     }
 
-    /// From a terminal to the scheduler.
+    /// One-way delay from a terminal to the scheduler.
     pub fn way(&self, terminal: usize) -> Span {
         let up = self.terminals[terminal].up;
         match self.site {
@@ -183,8 +183,8 @@ impl MfTdmaConfig {
         }
     }
 
-    /// From a plan's being made to the start of its frame, as the scheduler hears it: time for
-    /// the farthest terminal to hear of it and be heard.
+    /// Time from making a plan to the start of its frame at the scheduler: the delay to the
+    /// farthest terminal and back.
     pub fn ahead(&self) -> Span {
         let ways = (0..self.terminals.len()).map(|terminal| self.way(terminal));
         let longest = ways.max().unwrap_or(Span::ZERO);
@@ -205,10 +205,10 @@ impl MfTdmaConfig {
         }
     }
 
-    /// Checks every number.
+    /// Checks all values.
     ///
     /// # Errors
-    /// The first setting that makes no sense.
+    /// The first invalid setting.
     pub fn validate(&self) -> Result<(), ScheduleError> {
         let error = |setting, expected| Err(ScheduleError { setting, expected });
         if self.carriers == 0 || self.carriers > 10_000 {

@@ -1,48 +1,48 @@
-//! The accounts of an MF-TDMA link.
+//! Counters of an MF-TDMA link.
 
 use crate::Tally;
 
-/// The accounts of the whole link.
+/// Counters of the whole link.
 ///
-/// At every moment `offered = delivered + dropped + held`; see [`MfTdmaCounters::balances`].
+/// At all times `offered = delivered + dropped + held`; see [`MfTdmaCounters::balances`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MfTdmaCounters {
-    /// Handed in.
+    /// Offered.
     pub offered: Tally,
-    /// Handed out.
+    /// Delivered.
     pub delivered: Tally,
-    /// Waiting, on air, or arrived and not yet fetched.
+    /// Queued, on air, or arrived and not yet fetched.
     pub held: Tally,
-    /// Dropped: no room in the terminal, or the terminal is not logged on.
+    /// Dropped at a full queue, or because the terminal is not logged on.
     pub overflowed: Tally,
-    /// Dropped: a burst of it was lost.
+    /// Lost with one of its bursts.
     pub lost: Tally,
-    /// Dropped: somebody else was in one of its slots.
+    /// Lost in a collision in one of its slots.
     pub collided: Tally,
-    /// Dropped: the terminal left while it waited.
+    /// Dropped when the terminal logged off.
     pub abandoned: Tally,
-    /// Slots that were granted and have begun.
+    /// Slots granted whose time has come.
     pub granted: u64,
-    /// Of those, slots that carried something.
+    /// Granted slots that carried data.
     pub used: u64,
-    /// Bursts in slots of others.
+    /// Bursts in slots of other terminals.
     pub intruders: u64,
-    /// Bursts that came later than the guard time allows.
+    /// Bursts later than the guard time allows.
     pub late: u64,
     /// Requests sent, in traffic slots and sync bursts.
     pub requests: u64,
-    /// Of those, requests that the scheduler never saw.
+    /// Requests that did not reach the scheduler.
     pub requests_lost: u64,
     /// Bursts in log-on slots.
     pub calls: u64,
-    /// Of those, bursts that were not heard: others called in the same slot, or they were lost.
+    /// Log-on bursts lost to a collision or an error.
     pub calls_lost: u64,
-    /// Plans that a terminal with slots in them did not hear.
+    /// Plans missed by a terminal with slots in them.
     pub plans_missed: u64,
 }
 
 impl MfTdmaCounters {
-    /// Whether the accounts balance.
+    /// Whether packet conservation holds.
     pub fn balances(&self) -> bool {
         let sum = |part: fn(&Tally) -> u64| {
             let dropped = [self.overflowed, self.lost, self.collided, self.abandoned];
@@ -53,13 +53,13 @@ impl MfTdmaCounters {
     }
 }
 
-/// What one terminal had of the link.
+/// Counters of one terminal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TerminalCounters {
-    /// Packets of it that arrived.
+    /// Packets delivered.
     pub delivered: Tally,
-    /// Slots that it was granted and that have begun.
+    /// Slots granted whose time has come.
     pub granted: u64,
-    /// Of those, slots in which it sent.
+    /// Granted slots in which it sent.
     pub used: u64,
 }

@@ -1,4 +1,4 @@
-//! What happens by itself: plans, slots, and what arrives at the scheduler.
+//! Timed events: plans, slots, and arrivals at the scheduler.
 
 use super::terminal::{Cell, Waiting};
 use super::{Arrived, MfTdma, Site};
@@ -11,19 +11,19 @@ use units::{Instant, Span};
 pub(super) enum Event<F> {
     /// The scheduler plans the next frame.
     Plan,
-    /// A terminal's slot begins, at the terminal.
+    /// A terminal's slot starts, at the terminal.
     Slot { terminal: u32, frame: u64, place: Place },
-    /// A terminal's own burst, at the terminal.
+    /// A terminal's sync burst, at the terminal.
     Sync { terminal: u32, frame: u64 },
-    /// What was sent in a slot has arrived at the scheduler.
+    /// A traffic burst arrives at the scheduler.
     Burst { terminal: u32, frame: u64, place: Place, sent: Sent<F> },
-    /// A log-on slot is over, as the scheduler hears it.
+    /// A log-on slot has ended at the scheduler.
     Called { slot: u64 },
-    /// A terminal that called in it finds that it was not heard.
+    /// A terminal detects that its log-on burst was not received.
     Unheard { terminal: u32, slot: u64 },
-    /// A terminal finds that it has lost its slots.
+    /// A terminal detects that it has lost its slots.
     Dropped { terminal: u32 },
-    /// A word outside of traffic slots has arrived there.
+    /// A message outside of traffic slots arrives at the scheduler.
     Word { terminal: u32, word: Word },
 }
 
@@ -41,14 +41,14 @@ pub(super) enum Word {
     Here(Option<Request>),
 }
 
-/// Why a packet will not arrive whole.
+/// Why a packet will not arrive completely.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Damage {
     Lost,
     Collided,
 }
 
-/// What happens by itself.
+/// Timed events.
 impl<F: Frame> MfTdma<F> {
     pub(super) fn put(&mut self, at: Instant, event: Event<F>) {
         self.agenda.insert((at, self.next_event), event);
@@ -80,18 +80,18 @@ impl<F: Frame> MfTdma<F> {
         self.now = self.now.max(now);
     }
 
-    /// Plans the next frame and tells the terminals.
+    /// Plans the next frame and sends the plan to the terminals.
     fn plan(&mut self, at: Instant) {
         let (frame, start) = (self.frame, at + self.ahead);
         self.frame += 1;
         self.next_plan = at + self.config.period;
         self.put(self.next_plan, Event::Plan);
-        // Frames before this one have been heard, up to those that are still to begin.
+        // Frames before this one have arrived, except for those in flight.
         let under_way = self.ahead.as_nanos() / self.config.period.as_nanos() + 2;
         let oldest = frame.saturating_sub(under_way);
         self.noise = self.noise.split_off(&(oldest, Place { carrier: 0, position: 0 }));
         let slot = self.config.slot();
-        // Each frame begins elsewhere on the line, so that nobody is always early.
+        // Each frame starts at another position, so that no terminal is always first.
         let mut index = self.layout.start_of(frame);
         for grant in self.scheduler.plan() {
             let (first, terminal) = (index, grant.terminal);
@@ -118,7 +118,7 @@ impl<F: Frame> MfTdma<F> {
         let Some(every) = self.config.sync else { return };
         let (every, count) = (u64::from(every), self.terminals.len());
         for terminal in (0..count).filter(|&k| (frame + k as u64).is_multiple_of(every)) {
-            // Each has its own time in the frame.
+            // Each terminal has its own time in the frame.
             let offset = self.config.period.mul_ratio(terminal as u64, count as u64);
             let sent_at = start + offset - self.terminals[terminal].way;
             self.put(sent_at, Event::Sync { terminal: terminal as u32, frame });
@@ -150,7 +150,7 @@ impl<F: Frame> MfTdma<F> {
         self.put(at + way + on_air, Event::Burst { terminal: number, frame, place, sent });
     }
 
-    /// Counts a request, and says whether it will be seen if its burst is.
+    /// Counts a request; returns whether it is received if its burst is.
     fn passes_request(&mut self, burst_lost: bool) -> bool {
         let lost = self.rng.chance(self.config.request_loss) || burst_lost;
         self.counters.requests += 1;
@@ -187,7 +187,7 @@ impl<F: Frame> MfTdma<F> {
         }
     }
 
-    /// What was sent in a slot arrives.
+    /// Handles the arrival of a traffic burst.
     fn arrive(&mut self, at: Instant, number: u32, slot: (u64, Place), sent: Sent<F>) {
         let terminal = number as usize;
         let Sent { cell, request, lost } = sent;

@@ -1,9 +1,9 @@
-//! Logging on: bursts in slots for which terminals contend.
+//! Log-on by contention.
 //!
-//! A terminal that is not logged on has no slot of its own and cannot be given one, for nobody
-//! knows of it. It calls in one of the log-on slots, which come with each frame beside the traffic
-//! slots. Of two in one slot the scheduler hears neither; who is not in a plan a frame after the
-//! call could have been heard calls again, in one of twice as many slots, by chance.
+//! A terminal that is not logged on has no slots. It sends a log-on burst in one of the log-on
+//! slots, which each frame has beside the traffic slots. Two bursts in one slot collide. A terminal
+//! that is not in the plan a frame after its burst could have been received retries in a random
+//! slot of a window of twice the size.
 //!
 //! Source: EN 301 790, clause 9.3 (common signalling channel) for the slots; the back-off is that
 //! of [`aloha`](crate::mac::aloha).
@@ -15,19 +15,19 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use units::{Instant, RngStream};
 
-/// Slots over which a first collision is spread, and those over which the last ones are.
+/// Windows after the first collision and at most, in slots.
 const SPREAD: (u64, u64) = (16, 1_024);
 
-/// A call that was not answered yet.
+/// A log-on burst without a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Call {
-    /// Counted from the first log-on slot of all.
+    /// Its slot, counted from the first log-on slot.
     slot: u64,
-    /// The slots of which it was one, by chance.
+    /// The window in slots from which it was drawn.
     window: u64,
 }
 
-/// Who calls in which slot.
+/// The terminals by log-on slot.
 #[derive(Debug)]
 pub(super) struct Calls {
     by_slot: BTreeMap<u64, Vec<u32>>,
@@ -42,20 +42,21 @@ impl Calls {
 }
 
 impl<F: Frame> MfTdma<F> {
-    /// `terminal` calls in one of the next `window` slots, where there are such slots.
+    /// Schedules a log-on burst of `terminal` in one of the next `window` slots, if there are
+    /// log-on slots.
     fn call(&mut self, at: Instant, terminal: u32, window: u64) {
         let Some(each) = self.config.log_on.map(u64::from) else { return };
-        // As the scheduler hears it, a burst sent now would begin then.
+        // At the scheduler a burst sent now would start at this time.
         let heard = at + self.terminals[terminal as usize].way;
         let since = heard.since(Instant::ZERO + self.ahead).as_nanos();
         let period = self.config.period.as_nanos();
         let within = (since % period).div_ceil(self.config.slot().as_nanos());
-        // Behind the last one comes the first of the next frame.
+        // The last slot of a frame is followed by the first of the next.
         let first = since / period * each + within.min(each);
         let slot = first + self.calls.rng.below(window);
         self.terminals[terminal as usize].call = Some(Call { slot, window });
         let callers = self.calls.by_slot.entry(slot).or_default();
-        // Who has gone and come again may have meant this slot before.
+        // A terminal that logged off and on again may have selected this slot before.
         if callers.contains(&terminal) {
             return;
         }
@@ -67,11 +68,11 @@ impl<F: Frame> MfTdma<F> {
         }
     }
 
-    /// A log-on slot is over in which somebody meant to call.
+    /// Handles the end of a log-on slot with scheduled bursts.
     pub(super) fn called(&mut self, at: Instant, slot: u64) {
         let mut callers = self.calls.by_slot.remove(&slot).unwrap_or_default();
         let calls = |terminal: u32| self.terminals[terminal as usize].call;
-        // Others have gone, or called elsewhere since.
+        // Some terminals have logged off, or selected another slot.
         callers.retain(|&terminal| calls(terminal).is_some_and(|call| call.slot == slot));
         self.counters.calls += callers.len() as u64;
         match callers[..] {
@@ -89,7 +90,7 @@ impl<F: Frame> MfTdma<F> {
         }
     }
 
-    /// A terminal that called in `slot` was not in the plan that would have named it.
+    /// Handles the missing response to a log-on burst of `terminal` in `slot`.
     pub(super) fn unheard(&mut self, at: Instant, terminal: u32, slot: u64) {
         let call = self.terminals[terminal as usize].call.filter(|call| call.slot == slot);
         if let Some(Call { window, .. }) = call {
@@ -97,7 +98,7 @@ impl<F: Frame> MfTdma<F> {
         }
     }
 
-    /// `terminal` wants to log on.
+    /// Starts the log-on of `terminal`.
     pub(super) fn begin_call(&mut self, at: Instant, terminal: usize) {
         if self.config.log_on.is_none() {
             self.put(
@@ -109,7 +110,7 @@ impl<F: Frame> MfTdma<F> {
         }
     }
 
-    /// A terminal finds that it has lost its slots.
+    /// Handles a terminal's detection that it has lost its slots.
     pub(super) fn on_dropped(&mut self, at: Instant, terminal: u32) {
         let place = terminal as usize;
         if self.terminals[place].online && !self.terminals[place].admitted {
@@ -117,14 +118,14 @@ impl<F: Frame> MfTdma<F> {
         }
     }
 
-    /// The scheduler takes a terminal on.
+    /// Logs a terminal on at the scheduler.
     pub(super) fn admit(&mut self, terminal: usize) {
         self.terminals[terminal].admitted = true;
         self.scheduler.log_on(terminal);
     }
 
-    /// Who lost its slots because nothing was heard of it, and is there all the same, hears so
-    /// from the plans and calls.
+    /// Restarts the log-on of terminals that are present but were dropped for silence; they detect
+    /// it from the plans.
     pub(super) fn call_back(&mut self, at: Instant) {
         for place in 0..self.terminals.len() {
             let terminal = &mut self.terminals[place];
@@ -164,17 +165,17 @@ mod tests {
     }
 
     #[test]
-    fn who_calls_alone_is_heard_and_what_it_had_meanwhile_is_sent() {
+    fn log_on_without_contention_succeeds_and_queued_packets_are_sent() {
         let mut link = link(3, |_| {});
         link.log_on(at_ms(2_000), 1);
         link.log_on(at_ms(2_001), 1);
         link.offer(at_ms(2_002), 1, Class::Data, alloc::vec![0; 40]);
-        // A frame to the slot at most, and the way.
+        // At most a frame until the slot, and propagation.
         assert!(link.poll_arrival(at_ms(2_000 + 250 + 270 + 5)).is_none());
         assert_eq!((on(&link), link.counters.calls, link.counters.calls_lost), (1, 1, 0));
         let arrived = link.poll_arrival(at_ms(5_000)).expect("it has slots");
         assert_eq!(arrived.terminal, 1);
-        // Who leaves while it calls is not logged on.
+        // A terminal that logs off before its response is not logged on.
         link.log_on(at_ms(6_000), 2);
         link.log_off(at_ms(6_001), 2);
         assert!(link.poll_arrival(at_ms(9_000)).is_none());
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn who_goes_and_comes_again_before_its_slot_does_not_collide_with_itself() {
+    fn repeated_log_on_does_not_collide_with_itself() {
         let mut link = link(1, |_| {});
         link.log_on(at_ms(2_000), 0);
         link.log_off(at_ms(2_000), 0);
@@ -191,9 +192,9 @@ mod tests {
         assert_eq!((on(&link), link.counters.calls, link.counters.calls_lost), (1, 1, 0));
     }
 
-    /// Four slots a frame, 16 a second, of which slotted Aloha passes 0.37 at most.
+    /// Four slots per frame, 16 per second, with a throughput of slotted Aloha of at most 0.37.
     #[test]
-    fn five_hundred_at_once_are_all_on_after_minutes() {
+    fn five_hundred_simultaneous_log_ons_succeed_within_minutes() {
         let mut link = link(500, |_| {});
         (0..500).for_each(|terminal| link.log_on(at_ms(1_000), terminal));
         let mut seconds = 1;
@@ -209,10 +210,10 @@ mod tests {
         assert!(counters.calls_lost > 500, "{counters:?}");
     }
 
-    /// Two own bursts in a row are lost now and then, and then a terminal has nothing to be heard
-    /// in.
+    /// Two consecutive sync bursts are lost occasionally; the terminal is dropped and has to log on
+    /// again.
     #[test]
-    fn who_was_dropped_and_is_there_comes_back() {
+    fn dropped_terminal_logs_on_again() {
         for log_on in [None, Some(1)] {
             let mut link = link(2, |config| {
                 (config.burst_loss, config.silence, config.log_on) = (0.3, Some(5), log_on);

@@ -4,18 +4,18 @@
 //!  scheduler   plan f            plan f+1          plan f+2          every period
 //!     │          ╲                  ╲ ▲               ╲
 //!     │           ╲ 270 ms           ╲│ request        ╲
-//!  terminal        ● hears it         ● asks in a slot  ●
+//!  terminal        ● receives it      ● request in slot ●
 //!     │              10 ms ╲
 //!     ▼ frame f as heard    ┌─┬─┬─┬─┬─┬─┐  slots of 53 or 188 bytes, guard times between,
 //!       at the scheduler    │3│1│2│3│1│…│  on each of the carriers
 //!                           └─┴─┴─┴─┴─┴─┘
 //! ```
 //!
-//! Frames are counted where the scheduler hears them: a terminal sends a slot's burst earlier
-//! by its own way, so that unequal ways do not matter beyond the guard time. A packet is cut up
-//! into [slots](super::slots::SlotFormat); it arrives with its last one, or not at all when one
-//! is missing. What a request has to wait for is in nobody's hands but time's: a slot to ask in,
-//! the way to the scheduler, its next plan, the reverse path, the slot.
+//! Frames are timed at the scheduler: a terminal sends earlier by its own propagation delay, so
+//! that different delays matter only beyond the guard time. A packet is segmented into
+//! [slots](super::slots::SlotFormat); it arrives with the last one, or not at all if one is lost. A
+//! capacity request waits for a slot, the delay to the scheduler, the next plan, the delay back,
+//! and the granted slot.
 //!
 //! ```
 //! use satlink::mac::mf_tdma::{Class, MfTdma, MfTdmaConfig};
@@ -59,19 +59,19 @@ use log_on::Calls;
 use terminal::{Terminal, Waiting};
 use units::{Instant, RngStream, Span};
 
-/// What a packet is for the terminal that sends it.
+/// Class of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// Data.
     Data,
-    /// Acknowledgements, and what else others wait for.
+    /// Acknowledgements and other control packets.
     Control,
 }
 
-/// A return link that terminals share by a plan.
+/// A return link shared by a burst time plan.
 ///
-/// As for a [`Link`](crate::Link), everything is computed from scheduled times: late calls
-/// change nothing. Time that runs backwards counts as standing still.
+/// As for a [`Link`](crate::Link), all events are computed from scheduled times: late calls change
+/// nothing. If time runs backwards it counts as unchanged.
 #[derive(Debug)]
 pub struct MfTdma<F> {
     config: MfTdmaConfig,
@@ -79,16 +79,16 @@ pub struct MfTdma<F> {
     ahead: Span,
     scheduler: Scheduler,
     terminals: Vec<Terminal<F>>,
-    /// What is missing of the packet that is arriving, by terminal and class.
+    /// Damage of the packet that is arriving, by terminal and class.
     damage: Vec<[Option<Damage>; 2]>,
     agenda: BTreeMap<(Instant, u64), Event<F>>,
     next_event: u64,
     next_plan: Instant,
     frame: u64,
     calls: Calls,
-    /// Terminals that the scheduler had dropped when that was last looked at.
+    /// Number of dropped terminals at the last check.
     dropped_before: u64,
-    /// Slots in which somebody is who should not be.
+    /// Slots with an unauthorized burst.
     noise: BTreeSet<(u64, Place)>,
     arrived: Arrivals<F>,
     rng: RngStream,
@@ -98,10 +98,11 @@ pub struct MfTdma<F> {
 }
 
 impl<F: Frame> MfTdma<F> {
-    /// A link whose randomness comes from `seed` and `run`. The first plan is made at time zero.
+    /// A link whose random numbers derive from `seed` and `run`. The first plan is made at time
+    /// zero.
     ///
     /// # Errors
-    /// When a setting makes no sense.
+    /// If a setting is invalid.
     pub fn new(config: &MfTdmaConfig, seed: u64, run: u64) -> Result<Self, ScheduleError> {
         config.validate()?;
         let mut scheduler = Scheduler::new(config.schedule())?;
@@ -139,16 +140,16 @@ impl<F: Frame> MfTdma<F> {
         Ok(link)
     }
 
-    /// Gives `terminal` a packet for the hub.
+    /// Queues a packet at `terminal`.
     ///
     /// # Panics
-    /// When there is no such terminal.
+    /// If the terminal does not exist.
     pub fn offer(&mut self, now: Instant, terminal: usize, class: Class, frame: F) -> Admission<F> {
         self.advance(now);
         self.offer_since(now, terminal, class, frame, self.now)
     }
 
-    /// The same, of a packet that its terminal has had since `offered_at`.
+    /// As `offer`, for a packet that its terminal has had since `offered_at`.
     pub(super) fn offer_since(
         &mut self,
         now: Instant,
@@ -175,10 +176,10 @@ impl<F: Frame> MfTdma<F> {
         Admission::Queued
     }
 
-    /// When to call [`MfTdma::poll_arrival`]; plans go on for ever.
+    /// Returns when to call [`MfTdma::poll_arrival`]; plans are made without end.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let first = self.agenda.keys().next().map(|&(at, _)| at);
-        // Of slots that nobody uses nothing is to be seen.
+        // Unused slots have no visible effect.
         let next = if self.counters.held.packets > 0 { first } else { Some(self.next_plan) };
         [self.arrived.next_at(), next].into_iter().flatten().min()
     }
@@ -192,33 +193,33 @@ impl<F: Frame> MfTdma<F> {
         Some(arrived)
     }
 
-    /// The hub knows how many connections lead to `terminal`, or another weight.
+    /// Sets the weight of `terminal`, such as its number of connections.
     pub fn set_weight(&mut self, now: Instant, terminal: usize, weight: u32) {
         self.advance(now);
         self.scheduler.set_weight(terminal, weight);
     }
 
-    /// The hub knows that `terminal` will soon need `slots`.
+    /// Announces that `terminal` will soon need `slots`.
     pub fn expect(&mut self, now: Instant, terminal: usize, slots: u32) {
         self.advance(now);
         self.scheduler.expect(terminal, slots);
     }
 
-    /// `terminal` logs on, or on again: it contends for a [log-on slot](MfTdmaConfig::log_on), or
-    /// is heard without one where there are none. What it is given meanwhile waits in it.
+    /// Logs `terminal` on: it contends for a [log-on slot](MfTdmaConfig::log_on), or is logged on
+    /// immediately where there are none. Packets offered meanwhile are queued.
     pub fn log_on(&mut self, now: Instant, terminal: usize) {
         self.advance(now);
         self.terminals[terminal].online = true;
         self.begin_call(self.now, terminal);
     }
 
-    /// `terminal` logs off; what waits in it is dropped.
+    /// Logs `terminal` off; queued packets are dropped.
     pub fn log_off(&mut self, now: Instant, terminal: usize) {
         self.vanish(now, terminal);
         self.say(terminal, Word::LogOff);
     }
 
-    /// `terminal` is gone without a word, with the slots that it was granted.
+    /// `terminal` disappears without logging off; its granted slots stay unused.
     pub fn vanish(&mut self, now: Instant, terminal: usize) {
         self.advance(now);
         let sender = &mut self.terminals[terminal];
@@ -231,19 +232,18 @@ impl<F: Frame> MfTdma<F> {
         }
     }
 
-    /// Whether `terminal` has its carrier up.
+    /// Whether `terminal` has its carrier on.
     pub fn is_on(&self, terminal: usize) -> bool {
         self.terminals[terminal].online
     }
 
-    /// What `terminal` says of what it needs, from now on.
+    /// Sets what `terminal` requests from now on.
     pub fn set_claim(&mut self, now: Instant, terminal: usize, claim: Claim) {
         self.advance(now);
         self.terminals[terminal].claim = claim;
     }
 
-    /// `terminal` sends a burst on `carrier` now, outside of anything that it was granted: what
-    /// is in the slot that it falls into is lost.
+    /// `terminal` sends an unauthorized burst on `carrier` now; the slot that it overlaps is lost.
     pub fn intrude(&mut self, now: Instant, terminal: usize, carrier: u32) {
         self.advance(now);
         let at = self.now + self.terminals[terminal].way;
@@ -258,27 +258,27 @@ impl<F: Frame> MfTdma<F> {
         self.noise.insert((since / period, place));
     }
 
-    /// The accounts.
+    /// Counters.
     pub fn counters(&self) -> &MfTdmaCounters {
         &self.counters
     }
 
-    /// What a terminal had of the link.
+    /// Counters of a terminal.
     pub fn terminal(&self, terminal: usize) -> &TerminalCounters {
         &self.each[terminal]
     }
 
-    /// What the scheduler knows and did.
+    /// The scheduler.
     pub fn scheduler(&self) -> &Scheduler {
         &self.scheduler
     }
 
-    /// Slots that what waits in a terminal needs.
+    /// Slots needed for the queue of a terminal.
     pub fn backlog(&self, terminal: usize) -> u64 {
         self.terminals[terminal].backlog()
     }
 
-    /// Whether the accounts balance, with what is held counted again.
+    /// Whether packet conservation holds, with the held packets recounted.
     pub fn audit(&self) -> bool {
         let mut held = Tally::default();
         let waiting = self.terminals.iter().flat_map(|terminal| &terminal.queues).flatten();

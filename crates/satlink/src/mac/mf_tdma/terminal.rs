@@ -1,4 +1,4 @@
-//! A terminal: what waits in it, what it knows of plans, and what it asks for.
+//! A terminal: its queue, its slots and its capacity requests.
 
 use super::log_on::Call;
 use super::{AskIn, Class, Demand, MfTdmaConfig, Order};
@@ -6,31 +6,31 @@ use crate::mac::schedule::Request;
 use alloc::collections::VecDeque;
 use units::{Instant, Span};
 
-/// Every so manieth request of volume is an absolute one.
+/// Every eighth volume request is absolute.
 const ABSOLUTE_EVERY: u32 = 8;
 
-/// What a terminal says of what it needs.
+/// What a terminal requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Claim {
-    /// What is so.
+    /// What it needs.
     #[default]
     Honest,
-    /// This, whatever is so.
+    /// Always this request.
     Always(Request),
 }
 
-/// A packet that waits, or is being sent slot by slot.
+/// A packet that is queued or being sent.
 #[derive(Debug)]
 pub(super) struct Waiting<F> {
     pub(super) frame: F,
     /// Slots that it still needs.
     pub(super) left: u64,
-    /// A part of it has been sent.
+    /// Part of it has been sent.
     pub(super) begun: bool,
     pub(super) offered_at: Instant,
 }
 
-/// A frame's worth of slots that a terminal has been told of.
+/// The slots of a frame granted to a terminal.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     frame: u64,
@@ -38,36 +38,36 @@ struct Known {
     left: u32,
 }
 
-/// What one slot carries.
+/// The content of one slot.
 #[derive(Debug)]
 pub(super) struct Cell<F> {
     pub(super) class: Class,
-    /// A packet begins with it: what befell the one before, which may have no end, is over.
+    /// It is the first of a packet: damage of an earlier unfinished packet ends here.
     pub(super) first: bool,
-    /// The packet whose end it is.
+    /// The packet that it completes.
     pub(super) last: Option<Waiting<F>>,
 }
 
 #[derive(Debug)]
 pub(super) struct Terminal<F> {
-    /// One way to the scheduler.
+    /// One-way delay to the scheduler.
     pub(super) way: Span,
     pub(super) late: bool,
-    /// It has a carrier up: it uses slots that it is granted.
+    /// The carrier is on: granted slots are used.
     pub(super) online: bool,
-    /// The scheduler took it on, and has not been seen to drop it.
+    /// It is logged on, and not known to be dropped.
     pub(super) admitted: bool,
     pub(super) call: Option<Call>,
     pub(super) claim: Claim,
     /// By class.
     pub(super) queues: [VecDeque<Waiting<F>>; 2],
-    /// Slots that all of them need.
+    /// Slots needed for the whole queue.
     backlog: u64,
     known: VecDeque<Known>,
-    /// The frame in which it asked last.
+    /// The frame of the last request.
     asked_in: Option<u64>,
     asked: u32,
-    /// Slots that became necessary since it asked last.
+    /// Slots needed for packets that arrived since the last request.
     fresh: u64,
 }
 
@@ -89,12 +89,12 @@ impl<F> Terminal<F> {
         }
     }
 
-    /// Packets that wait.
+    /// Packets queued.
     pub(super) fn waiting(&self) -> usize {
         self.queues.iter().map(VecDeque::len).sum()
     }
 
-    /// Slots that what waits needs.
+    /// Slots needed for the queue.
     pub(super) fn backlog(&self) -> u64 {
         self.backlog
     }
@@ -105,7 +105,7 @@ impl<F> Terminal<F> {
         self.queues[queue as usize].push_back(waiting);
     }
 
-    /// Everything that waited.
+    /// Removes all queued packets.
     pub(super) fn clear(&mut self) -> impl Iterator<Item = Waiting<F>> {
         (self.backlog, self.fresh) = (0, 0);
         self.asked_in = None;
@@ -113,12 +113,12 @@ impl<F> Terminal<F> {
         core::mem::take(&mut self.queues).into_iter().flatten()
     }
 
-    /// It will hear at `heard_at` of `slots` in `frame`.
+    /// Schedules the information about `slots` in `frame` for `heard_at`.
     pub(super) fn told(&mut self, frame: u64, heard_at: Instant, slots: u32) {
         self.known.push_back(Known { frame, heard_at, left: slots });
     }
 
-    /// A slot of `frame` begins.
+    /// Counts a slot of `frame` as past.
     pub(super) fn use_slot(&mut self, frame: u64) {
         while self.known.front().is_some_and(|known| known.frame < frame) {
             self.known.pop_front();
@@ -128,9 +128,9 @@ impl<F> Terminal<F> {
         }
     }
 
-    /// What goes into a slot, if anything waits.
+    /// The content of the next slot, if a packet is queued.
     pub(super) fn next_cell(&mut self, order: Order) -> Option<Cell<F>> {
-        // Under `Order::Arrival` everything stands in one queue.
+        // Under `Order::Arrival` all packets are in one queue.
         let class = match order {
             Order::Arrival => Class::Data,
             Order::ControlFirst if !self.queues[Class::Control as usize].is_empty() => {
@@ -148,7 +148,7 @@ impl<F> Terminal<F> {
         Some(Cell { class, first, last })
     }
 
-    /// What it asks for in a burst of `frame` that it sends at `now`.
+    /// The request in a burst of `frame` that is sent at `now`.
     pub(super) fn ask(
         &mut self,
         config: &MfTdmaConfig,

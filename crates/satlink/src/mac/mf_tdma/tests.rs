@@ -1,4 +1,4 @@
-//! The return link, held against hand computation; and what holds for all of them.
+//! The return link, compared with computed values; and properties of all return links.
 
 use super::*;
 use crate::mac::schedule::{Contract, Free, Request};
@@ -18,7 +18,7 @@ fn published(change: impl FnOnce(&mut MfTdmaConfig)) -> MfTdma<Vec<u8>> {
     MfTdma::new(&config, 1, 0).expect("a valid link")
 }
 
-/// Everything that arrives until `end`.
+/// All packets that arrive until `end`.
 fn drain(link: &mut MfTdma<Vec<u8>>, end: Instant) -> Vec<Arrived<Vec<u8>>> {
     let mut all = Vec::new();
     while let Some(at) = link.poll_timeout().filter(|&at| at <= end) {
@@ -30,7 +30,8 @@ fn drain(link: &mut MfTdma<Vec<u8>>, end: Instant) -> Vec<Arrived<Vec<u8>>> {
     all
 }
 
-/// Keeps `terminals` supplied with packets of ten cells until `end_ms`; returns what each had.
+/// Keeps `terminals` supplied with packets of ten cells until `end_ms`; returns what each
+/// delivered.
 fn saturate(link: &mut MfTdma<Vec<u8>>, terminals: &[usize], end_ms: u64) -> Vec<u64> {
     for ms in (0..end_ms).step_by(100) {
         for &terminal in terminals {
@@ -53,11 +54,11 @@ fn the_published_link_has_58_slots_in_a_frame() {
     assert_eq!((config.positions(), config.ahead()), (58, Span::from_millis(550)));
 }
 
-/// A slot to ask in, the way up, the next plan, the way down, the slot: three times U(0, 250)
-/// and 550 ms, as computed for the paper's link (0.54 to 1.29 s without the time to take a plan
-/// in).
+/// A slot for the request, propagation, the next plan, propagation, the granted slot: three times
+/// U(0, 250) and 550 ms, as computed for the paper's link (0.54 to 1.29 s without the time to
+/// process a plan).
 #[test]
-fn the_grant_loop_takes_as_long_as_computed() {
+fn capacity_request_takes_the_computed_time() {
     let mut link = published(|config| {
         config.free = Free::None;
         config.sync = Some(1);
@@ -81,9 +82,9 @@ fn the_grant_loop_takes_as_long_as_computed() {
     assert!((mean - 0.925).abs() < 0.015, "{mean}");
 }
 
-/// On board the same loop has one crossing in place of two.
+/// On board the loop has one hop in place of two.
 #[test]
-fn a_scheduler_on_board_halves_the_way() {
+fn on_board_scheduler_halves_the_propagation_delay() {
     let mut link = published(|config| {
         (config.free, config.sync, config.site) = (Free::None, Some(1), Site::OnBoard);
     });
@@ -91,13 +92,13 @@ fn a_scheduler_on_board_halves_the_way() {
     link.offer(offered, 0, Class::Data, vec![0; 40]);
     let arrived = drain(&mut link, at_ms(6_000));
     let took = arrived[0].at.since(offered).as_secs_f64();
-    // 135 ms up, a plan, 145 ms, a slot, and 270 ms; each wait up to 250 ms.
+    // 135 ms to the satellite, a plan, 145 ms, a slot, and 270 ms; each wait up to 250 ms.
     assert!((0.55..0.55 + 0.76).contains(&took), "{took}");
     assert_eq!(link.config.ahead(), Span::from_millis(280));
 }
 
 #[test]
-fn without_slots_and_bursts_of_its_own_nobody_can_ask() {
+fn terminal_without_slots_cannot_request_capacity() {
     let mut link = published(|config| config.free = Free::None);
     link.offer(at_ms(100), 0, Class::Data, vec![0; 40]);
     assert!(drain(&mut link, at_ms(60_000)).is_empty());
@@ -105,14 +106,14 @@ fn without_slots_and_bursts_of_its_own_nobody_can_ask() {
 }
 
 #[test]
-fn in_saturation_every_slot_is_used_and_all_have_the_same() {
+fn saturated_link_uses_all_slots_equally() {
     for demand in [Demand::None, Demand::Absolute, Demand::Volume, Demand::Rate] {
         let mut link = published(|config| config.demand = demand);
         let all: Vec<usize> = (0..20).collect();
         let had = saturate(&mut link, &all, 60_000);
         let counters = *link.counters();
         assert!(counters.used * 1_000 >= counters.granted * 960, "{demand:?}: {counters:?}");
-        // 58 slots four times a second, ten to a packet; the first frame begins at 0.55 s.
+        // 58 slots four times a second, ten per packet; the first frame starts at 0.55 s.
         let sum: u64 = had.iter().sum();
         assert!((1_340..=1_380).contains(&sum), "{demand:?}: {sum}");
         let (least, most) = (had.iter().min().unwrap(), had.iter().max().unwrap());
@@ -121,19 +122,19 @@ fn in_saturation_every_slot_is_used_and_all_have_the_same() {
 }
 
 #[test]
-fn demand_gives_a_few_what_the_others_leave_and_a_static_share_does_not() {
+fn demand_assignment_uses_idle_capacity_and_fixed_assignment_does_not() {
     let alone = |demand| {
         let mut link = published(|config| config.demand = demand);
         saturate(&mut link, &[3], 30_000)[0]
     };
     let (fixed, asked) = (alone(Demand::None), alone(Demand::Absolute));
-    // A twentieth of the link, and all of it.
+    // 1/20 of the link, and all of it.
     assert!((33..=35).contains(&fixed), "{fixed}");
     assert!((600..=690).contains(&asked), "{asked}");
 }
 
 #[test]
-fn weights_share_what_nobody_asked_for() {
+fn free_slots_are_assigned_by_weight() {
     let mut link = published(|config| {
         config.free = Free::ByWeight;
         config.demand = Demand::None;
@@ -153,19 +154,19 @@ fn weights_share_what_nobody_asked_for() {
 }
 
 #[test]
-fn a_lost_burst_costs_its_packet() {
+fn lost_burst_loses_its_packet() {
     let mut link = published(|config| config.burst_loss = 0.02);
     let all: Vec<usize> = (0..20).collect();
     let delivered: u64 = saturate(&mut link, &all, 300_000).iter().sum();
     let counters = link.counters();
     let share = delivered as f64 / (delivered + counters.lost.packets) as f64;
-    // Ten bursts to a packet, some 7,000 packets: 0.817 ± 0.014 at three deviations.
+    // Ten bursts per packet, about 7,000 packets: 0.817 ± 0.014 at three standard deviations.
     let expected = 0.98_f64.powi(10);
     assert!((share - expected).abs() < 0.014, "{share} for {expected}");
 }
 
 #[test]
-fn requests_and_plans_that_are_lost_delay_and_no_more() {
+fn lost_requests_and_plans_only_add_delay() {
     for demand in [Demand::Absolute, Demand::Volume, Demand::Rate] {
         let mut link = published(|config| {
             (config.free, config.sync, config.demand) = (Free::None, Some(1), demand);
@@ -182,7 +183,7 @@ fn requests_and_plans_that_are_lost_delay_and_no_more() {
 }
 
 #[test]
-fn unequal_ways_are_made_up_for() {
+fn different_propagation_delays_are_compensated() {
     let mut link = published(|config| {
         for (place, terminal) in config.terminals.iter_mut().enumerate() {
             terminal.up = Span::from_millis(120 + place as u64);
@@ -196,7 +197,7 @@ fn unequal_ways_are_made_up_for() {
 }
 
 #[test]
-fn who_is_late_costs_itself_and_who_comes_behind_unless_the_guard_time_is_enough() {
+fn late_burst_is_lost_with_the_next_one_beyond_the_guard_time() {
     let late = |guard_us| {
         let mut link = published(|config| {
             (config.guard, config.demand) = (Span::from_micros(guard_us), Demand::None);
@@ -214,7 +215,7 @@ fn who_is_late_costs_itself_and_who_comes_behind_unless_the_guard_time_is_enough
 }
 
 #[test]
-fn who_sends_outside_of_its_grant_costs_what_is_in_the_slot() {
+fn unauthorized_burst_loses_the_slot() {
     let mut link = published(|_| {});
     let all: Vec<usize> = (0..20).collect();
     saturate(&mut link, &all, 5_000);
@@ -230,7 +231,7 @@ fn who_sends_outside_of_its_grant_costs_what_is_in_the_slot() {
 }
 
 #[test]
-fn who_claims_anything_has_no_more_than_its_fair_share_of_a_full_link() {
+fn excessive_requests_get_no_more_than_a_fair_share() {
     let mut link = published(|_| {});
     link.set_claim(at_ms(0), 0, Claim::Always(Request::Absolute(u32::MAX)));
     let all: Vec<usize> = (0..20).collect();
@@ -239,20 +240,20 @@ fn who_claims_anything_has_no_more_than_its_fair_share_of_a_full_link() {
     assert!(had.iter().all(|&one| one.abs_diff(mean) <= 3), "{had:?}");
 }
 
-/// It asks for all there is, and has nothing to send: it takes one fair share from the others, and
-/// shows in the counters by what it does not use.
+/// A terminal that requests all slots and has nothing to send takes one fair share from the others,
+/// and its unused slots show in the counters.
 #[test]
-fn who_lies_about_its_queue_costs_no_more_than_a_fair_share_and_shows() {
+fn false_requests_cost_no_more_than_a_fair_share_and_are_visible() {
     let others: Vec<usize> = (1..20).collect();
     let mut link = published(|_| {});
     link.set_claim(at_ms(0), 0, Claim::Always(Request::Absolute(4_080)));
-    // Who sends nothing cannot ask: it sends one small packet a second.
+    // A terminal needs packets to send requests: it has one small packet per second.
     let mut had = Vec::new();
     for second in 1..=60 {
         link.offer(at_ms(second * 1_000 - 900), 0, Class::Data, vec![0; 8]);
         had = saturate(&mut link, &others, second * 1_000);
     }
-    // 58 slots four times a second, of which nineteen in twenty are the others'.
+    // 58 slots four times a second, of which 19/20 are the others'.
     let sum: u64 = had.iter().sum();
     assert!((1_340 * 19 / 20 - 20..1_380).contains(&sum), "{sum}");
     assert!(had.iter().max().unwrap() - had.iter().min().unwrap() <= 3, "{had:?}");
@@ -262,7 +263,7 @@ fn who_lies_about_its_queue_costs_no_more_than_a_fair_share_and_shows() {
 }
 
 #[test]
-fn who_vanishes_with_slots_loses_them_and_may_log_on_again() {
+fn vanished_terminal_loses_its_slots_and_may_log_on_again() {
     let mut link = published(|config| {
         (config.sync, config.silence) = (Some(2), Some(8));
         config.terminals.truncate(2);
@@ -273,7 +274,7 @@ fn who_vanishes_with_slots_loses_them_and_may_log_on_again() {
     assert!(link.scheduler().is_logged_on(1), "the hub does not know yet");
     let offered = link.offer(at_ms(10_001), 1, Class::Data, vec![0; 40]);
     assert!(matches!(offered, Admission::Dropped(..)));
-    // 8 frames of silence, after what was under way.
+    // 8 frames of silence, after the propagation delay.
     drain(&mut link, at_ms(10_000 + 270 + 2_500));
     assert!(!link.scheduler().is_logged_on(1) && link.scheduler().is_logged_on(0));
     let before = link.terminal(0).granted;
@@ -287,10 +288,11 @@ fn who_vanishes_with_slots_loses_them_and_may_log_on_again() {
 }
 
 #[test]
-fn what_befell_a_packet_that_was_left_unfinished_does_not_touch_the_next() {
+fn damage_of_an_unfinished_packet_does_not_affect_the_next() {
     let mut link = published(|config| config.terminals.truncate(2));
     link.offer(at_ms(2_000), 1, Class::Data, vec![0; 2_000]);
-    // Noise in all slots of a while: some of the packet's have been sent by then, none of its end.
+    // Unauthorized bursts in all slots of an interval: part of the packet has been sent, but not
+    // its end.
     for slot in 0..60 {
         link.intrude(at_ms(2_000 + 5 * slot), 0, 0);
     }
@@ -306,7 +308,7 @@ fn what_befell_a_packet_that_was_left_unfinished_does_not_touch_the_next() {
 }
 
 #[test]
-fn control_goes_before_data_where_it_is_told_apart() {
+fn control_has_priority_over_data() {
     let wait = |order| {
         let mut link = published(|config| config.order = order);
         for _ in 0..20 {
@@ -323,7 +325,7 @@ fn control_goes_before_data_where_it_is_told_apart() {
 }
 
 #[test]
-fn many_carriers_of_mpeg_packets_carry_what_they_can() {
+fn many_carriers_of_mpeg_packets_reach_their_capacity() {
     let mut link = published(|config| {
         (config.format, config.carriers) = (SlotFormat::Mpeg, 4);
         config.rate = BitRate::from_kbps(512);
@@ -332,13 +334,13 @@ fn many_carriers_of_mpeg_packets_carry_what_they_can() {
     // 1,504 bits at 512 kbit/s: 85 slots in 250 ms on each carrier.
     assert_eq!(link.config.positions(), 85);
     let had = saturate(&mut link, &[0, 1, 2, 3, 4], 30_000);
-    // 472 bytes are three packets of 184: at most 4 · 20 and 4 · 85 a second.
+    // 472 octets are three packets of 184: at most 4 · 20 and 4 · 85 per second.
     assert!((740..=790).contains(&had[0]), "{had:?}");
     assert!(had[1..].iter().all(|&one| one > 2_000), "{had:?}");
 }
 
 #[test]
-fn settings_that_make_no_sense_are_refused() {
+fn invalid_settings_are_rejected() {
     let error = |change: fn(&mut MfTdmaConfig)| {
         let mut config = MfTdmaConfig::mhatre_rosenberg(2);
         change(&mut config);
@@ -394,10 +396,10 @@ fn apply(link: &mut MfTdma<Vec<u8>>, now: Instant, step: &Step) {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// Whatever the terminals do: packets are conserved, no more is used than granted nor
-    /// granted than exists, and how often the link is asked changes nothing.
+    /// For any behaviour of the terminals: packet conservation holds, no more slots are used than
+    /// granted or granted than exist, and late calls change nothing.
     #[test]
-    fn accounts_balance_and_late_calls_change_nothing(
+    fn packets_are_conserved_and_late_calls_change_nothing(
         steps in many(step(), 1..80), kind in 0usize..12, carriers in 1u32..4,
     ) {
         let demand =

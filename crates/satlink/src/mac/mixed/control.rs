@@ -1,39 +1,40 @@
-//! How much may be sent on random carriers: said by the hub, once a frame.
+//! Load control of random carriers by the hub, once per frame.
 //!
-//! Slotted Aloha carries less the more is sent beyond one burst in a slot, and what collides comes
-//! again: without a bound it is lost for good once it is overloaded. The hub hears in which slots
-//! nobody sent. Of bursts that come by chance, `G` in a slot on average, that is a share of
-//! `e^-G` (Roberts 1972), so it knows `G`; with the chance that it had given, it knows what would
-//! be sent if all might, and gives a chance with which it comes to half a burst in a slot.
+//! The throughput of slotted Aloha falls above one burst per slot, and collided bursts are
+//! retransmitted, so without control an overload is permanent. The hub observes the idle slots.
+//! With `G` random bursts per slot their fraction is `e^-G` (Roberts 1972), which yields `G`. From
+//! `G` and the current probability it computes the load without control, and the probability at
+//! which the load is half a burst per slot.
 
 use super::AlohaConfig;
 use alloc::collections::VecDeque;
 use units::{Instant, Span};
 
-/// Bursts in a slot that the hub lets come, on average: three in five of them come through, and of
-/// the most that such a channel can carry it carries four fifths.
+/// Target load in bursts per slot: 60 % of the bursts succeed, and the throughput is 80 % of the
+/// maximum.
 const TARGET: f64 = 0.5;
-/// Frames over which what would be sent is averaged: few slots say little.
+/// Frames over which the load is averaged.
 const FRAMES: f64 = 8.0;
-/// The least chance: somebody must send for anything to be heard.
+/// Minimum probability: without any bursts the load could not be measured.
 const LEAST: f64 = 1.0 / 64.0;
-/// More than this share of slots in use says nothing more of how many would like them.
+/// Above this fraction of slots in use the load cannot be measured.
 const FULL: f64 = 0.98;
 
-/// The hub's word, and when terminals hear it.
+/// The hub's announcements, and when terminals receive them.
 #[derive(Debug)]
 pub(super) struct Control {
     period: Span,
-    /// To the hub and back.
+    /// Delay to the hub and back.
     loop_time: Span,
-    /// Slots of a frame, each carrier's counted.
+    /// Slots per frame, counted per carrier.
     slots: f64,
-    /// The end of the frame that is measured.
+    /// End of the frame that is being measured.
     end: Instant,
     busy: u64,
-    /// What would be sent in a slot.
+    /// Load in bursts per slot without control.
     wanted: f64,
-    /// What terminals go by, and since when, oldest first; some of it they are yet to hear.
+    /// Announced probabilities with the time from which each applies, oldest first; some are still
+    /// in propagation.
     said: VecDeque<(Instant, f64)>,
 }
 
@@ -50,12 +51,13 @@ impl Control {
         }
     }
 
-    /// The end of the next frame, if it is over by `now`.
+    /// The end of the next frame, if it has ended by `now`.
     pub(super) fn frame_by(&self, now: Instant) -> Option<Instant> {
         (self.end <= now).then_some(self.end)
     }
 
-    /// A frame is over, and slots were in use `busy` times so far. Returns the new chance.
+    /// Handles the end of a frame; `busy` is the number of slots in use so far. Returns the new
+    /// probability.
     pub(super) fn measure(&mut self, busy: u64) -> f64 {
         let share = ((busy - self.busy) as f64 / self.slots).min(FULL);
         self.busy = busy;
@@ -64,7 +66,7 @@ impl Control {
         self.wanted += (sent / given - self.wanted) / FRAMES;
         let chance = if self.wanted > TARGET { (TARGET / self.wanted).max(LEAST) } else { 1.0 };
         self.said.push_back((self.end + self.loop_time, chance));
-        // What came before what is in force now will not be asked for again.
+        // Announcements before the current one are not needed any more.
         while self.said.get(1).is_some_and(|&(since, _)| since <= self.end) {
             self.said.pop_front();
         }
@@ -72,13 +74,13 @@ impl Control {
         chance
     }
 
-    /// The chance as terminals know it at `now`, no earlier than the last frame's end.
+    /// The probability that terminals use at `now`, no earlier than the last frame's end.
     pub(super) fn at(&self, now: Instant) -> f64 {
         let mut heard = self.said.iter().rev().filter(|&&(since, _)| since <= now);
         heard.next().map_or(1.0, |&(_, chance)| chance)
     }
 
-    /// The newest, which terminals may not have heard.
+    /// The latest announcement, which terminals may not have received.
     pub(super) fn latest(&self) -> f64 {
         self.said.back().map_or(1.0, |&(_, chance)| chance)
     }

@@ -1,61 +1,59 @@
-//! What there is to share, and under which contracts.
+//! Configuration of the scheduler, and contracts.
 
 use core::fmt;
 
-/// What is done with slots that nobody asked for: FCA.
+/// Assignment of unrequested slots (FCA).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Free {
-    /// They stay empty.
+    /// They stay unused.
     None,
-    /// Every terminal gets as many.
+    /// All terminals get the same number.
     Equal,
     /// By the terminals' weights.
     ByWeight,
 }
 
-/// What a terminal may have.
+/// The contract of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Contract {
-    /// Slots that it has in every frame, asked for or not: CRA.
+    /// Slots assigned in every frame without a request (CRA).
     pub constant: u32,
-    /// The most slots of a frame that it may have, of all categories together.
+    /// Maximum slots per frame of all categories together.
     pub most: u32,
-    /// Its share of what is free, under [`Free::ByWeight`]; with 0 it gets none of that.
+    /// Its weight for free slots, under [`Free::ByWeight`]; with 0 it gets none.
     pub weight: u32,
 }
 
 impl Default for Contract {
-    /// Nothing for certain, no limit, weight 1.
+    /// No constant slots, no limit, weight 1.
     fn default() -> Self {
         Self { constant: 0, most: u32::MAX, weight: 1 }
     }
 }
 
-/// What there is to share and how.
+/// Parameters of the scheduler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScheduleConfig {
-    /// Slots of a frame, on all carriers together.
+    /// Slots per frame on all carriers.
     pub slots: u32,
-    /// The most slots of a frame that one terminal can use, which has one transmitter: those of
-    /// one carrier.
+    /// Maximum slots per frame of one terminal, which has one transmitter: those of one carrier.
     pub most_each: u32,
-    /// What is done with slots that nobody asked for.
+    /// Assignment of unrequested slots.
     pub free: Free,
-    /// Frames for which a rate holds that was asked for. The standard's default is two
-    /// superframes.
+    /// Frames for which a rate request is valid. The standard's default is two superframes.
     pub rate_frames: u32,
-    /// Frames after which a volume that was not served is forgotten.
+    /// Frames after which an unserved volume expires.
     pub volume_frames: u32,
-    /// Frames after which what the hub expected is forgotten.
+    /// Frames after which an expectation of the hub expires.
     pub expected_frames: u32,
-    /// The most that one request may say, and that requests may add up to.
+    /// Maximum slots of a request, and of the sum of a terminal's requests.
     pub most_request: u32,
-    /// A terminal of which nothing was heard for so many frames loses its slots. `None`: never.
+    /// A terminal that has sent nothing for so many frames loses its slots. `None`: never.
     pub silence: Option<u32>,
 }
 
 impl ScheduleConfig {
-    /// `slots` on one carrier, those that are free shared equally.
+    /// `slots` on one carrier, free slots divided equally.
     pub fn new(slots: u32) -> Self {
         Self {
             slots,
@@ -69,10 +67,10 @@ impl ScheduleConfig {
         }
     }
 
-    /// Checks every number.
+    /// Checks all values.
     ///
     /// # Errors
-    /// The first setting that makes no sense.
+    /// The first invalid setting.
     pub fn validate(&self) -> Result<(), ScheduleError> {
         let error = |setting, expected| Err(ScheduleError { setting, expected });
         if self.slots == 0 || self.slots > 1_000_000 {
@@ -94,12 +92,12 @@ impl ScheduleConfig {
     }
 }
 
-/// A setting that makes no sense.
+/// An invalid setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScheduleError {
     /// The field of [`ScheduleConfig`] or of the channel's configuration.
     pub setting: &'static str,
-    /// What it should be.
+    /// The allowed values.
     pub expected: &'static str,
 }
 

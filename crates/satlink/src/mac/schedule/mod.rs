@@ -1,19 +1,19 @@
-//! Who gets how many slots of a frame: the hub's side of bandwidth on demand.
+//! The scheduler of demand assignment: slots of a frame per terminal.
 //!
 //! ```text
-//!   requests ──▶ what is known of each terminal ──▶ plan, once a frame:
-//!                rate and volume asked for            1. constant   (CRA)
-//!                contract, weight                     2. rate       (RBDC)  max-min
-//!                                                     3. volume     (VBDC, AVBDC)  max-min
-//!                                                     4. what is free (FCA)  equal or by weight
+//!   requests ──▶ state of each terminal ──▶ plan, once per frame:
+//!                requested rate, volume        1. constant   (CRA)
+//!                contract, weight              2. rate       (RBDC)  max-min
+//!                                              3. volume     (VBDC, AVBDC)  max-min
+//!                                              4. free       (FCA)  equal or by weight
 //! ```
 //!
-//! The scheduler has no time but frames, and may stand at the hub or on board. It is fair by
-//! construction, and tests hold it to that: requests are served max-min, free slots by weight
-//! with what cannot be halved owed to the next frame, turns go round, nobody has more than the
-//! contract or one transmitter can use, and never is more given than there is. What a terminal
-//! claims is not believed beyond [`ScheduleConfig::most_request`]; a terminal of which nothing
-//! was heard for [`ScheduleConfig::silence`] frames loses its slots.
+//! The scheduler knows no time but frames, and may be located at the hub or on board. Requests are
+//! served max-min, free slots by weight with fractions carried over to the next frame, and ties
+//! rotate. No terminal gets more than its contract allows or one transmitter can use, and no more
+//! slots are granted than exist; tests verify this. Requests are limited to
+//! [`ScheduleConfig::most_request`]; a terminal that has sent nothing for
+//! [`ScheduleConfig::silence`] frames loses its slots.
 //!
 //! ```
 //! use satlink::mac::schedule::{Contract, Free, Request, ScheduleConfig, Scheduler};
@@ -43,53 +43,53 @@ use alloc::vec;
 use alloc::vec::Vec;
 use share::{ByWeight, max_min};
 
-/// What a terminal asks for.
+/// A capacity request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// So many slots in each frame until told otherwise, or until it times out: RBDC.
+    /// Slots per frame until replaced or expired: RBDC.
     Rate(u32),
-    /// So many slots, beside those asked for before: VBDC.
+    /// Slots in addition to those already requested: VBDC.
     Volume(u32),
-    /// So many slots, and forget what was asked for before: AVBDC.
+    /// Slots that replace those requested before: AVBDC.
     Absolute(u32),
 }
 
-/// What one terminal has of a frame.
+/// The slots of a terminal in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// Which terminal, by its number.
+    /// The terminal's number.
     pub terminal: usize,
     /// Slots in all; above zero.
     pub slots: u32,
 }
 
-/// Slots given away so far, by category.
+/// Slots assigned so far, by category.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Given {
-    /// Frames that were planned.
+    /// Frames planned.
     pub frames: u64,
-    /// By contract: CRA.
+    /// Constant (CRA).
     pub constant: u64,
-    /// As a rate on request: RBDC.
+    /// Rate-based (RBDC).
     pub rate: u64,
-    /// As a volume on request: VBDC and AVBDC.
+    /// Volume-based (VBDC and AVBDC).
     pub volume: u64,
-    /// Unasked: FCA.
+    /// Free (FCA).
     pub free: u64,
 }
 
-/// What the scheduler knows of a terminal.
+/// The scheduler's state of a terminal.
 #[derive(Clone, Debug)]
 struct Client {
     contract: Contract,
     logged_on: bool,
-    /// Slots a frame, and for how many frames more.
+    /// Slots per frame, and the remaining frames of validity.
     rate: (u32, u32),
-    /// Slots, and for how many frames more.
+    /// Slots, and the remaining frames of validity.
     volume: (u32, u32),
-    /// Slots that it will ask for as far as is known at the hub, and for how many frames more.
+    /// Slots that the hub expects it to request, and the remaining frames of validity.
     expected: (u32, u32),
-    /// Frames planned since something was heard of it.
+    /// Frames planned since it last sent anything.
     silent: u32,
 }
 
@@ -108,9 +108,9 @@ pub struct Scheduler {
     free: ByWeight,
     turns: [usize; 3],
     given: Given,
-    /// Terminals that lost their slots because nothing was heard of them.
+    /// Terminals that lost their slots for silence.
     dropped: u64,
-    /// Requests that said more than anyone may.
+    /// Requests above the maximum.
     clamped: u64,
 }
 
@@ -118,7 +118,7 @@ impl Scheduler {
     /// A scheduler without terminals.
     ///
     /// # Errors
-    /// When a setting makes no sense.
+    /// If a setting is invalid.
     pub fn new(config: ScheduleConfig) -> Result<Self, ScheduleError> {
         config.validate()?;
         Ok(Self {
@@ -132,7 +132,7 @@ impl Scheduler {
         })
     }
 
-    /// Makes a terminal known, which is not logged on; returns its number.
+    /// Adds a terminal, not logged on; returns its number.
     pub fn add(&mut self, contract: Contract) -> usize {
         let none = (0, 0);
         let (rate, volume, expected) = (none, none, none);
@@ -142,14 +142,14 @@ impl Scheduler {
         self.clients.len() - 1
     }
 
-    /// A terminal logs on: from the next plan on it has slots.
+    /// Logs a terminal on: it has slots from the next plan on.
     pub fn log_on(&mut self, terminal: usize) {
         let client = &mut self.clients[terminal];
         client.logged_on = true;
         client.forget();
     }
 
-    /// A terminal logs off: its slots are others', and what it asked for is forgotten.
+    /// Logs a terminal off: its slots are freed and its requests discarded.
     pub fn log_off(&mut self, terminal: usize) {
         let client = &mut self.clients[terminal];
         client.logged_on = false;
@@ -157,22 +157,22 @@ impl Scheduler {
         self.free.forget(terminal);
     }
 
-    /// Whether a terminal is logged on, as the hub sees it.
+    /// Whether a terminal is logged on at the hub.
     pub fn is_logged_on(&self, terminal: usize) -> bool {
         self.clients[terminal].logged_on
     }
 
-    /// Changes the weight of a terminal, such as its number of connections.
+    /// Sets the weight of a terminal, such as its number of connections.
     pub fn set_weight(&mut self, terminal: usize, weight: u32) {
         self.clients[terminal].contract.weight = weight;
     }
 
-    /// Something was heard of a terminal.
+    /// Notes that a terminal has sent something.
     pub fn heard(&mut self, terminal: usize) {
         self.clients[terminal].silent = 0;
     }
 
-    /// A request came in. One of a terminal that is not logged on counts for nothing.
+    /// Handles a request. Requests of terminals that are not logged on are ignored.
     pub fn handle_request(&mut self, terminal: usize, request: Request) {
         let most = self.config.most_request;
         let client = &mut self.clients[terminal];
@@ -193,8 +193,8 @@ impl Scheduler {
         }
     }
 
-    /// The hub knows by itself that a terminal will need `slots` soon: what was just sent to it
-    /// will be answered. Counts as a volume asked for; the larger of the two is served.
+    /// Announces that a terminal will need `slots` for its response to data just sent. Counts as a
+    /// requested volume; the larger of the two is served.
     pub fn expect(&mut self, terminal: usize, slots: u32) {
         let most = self.config.most_request;
         let client = &mut self.clients[terminal];
@@ -204,27 +204,27 @@ impl Scheduler {
         }
     }
 
-    /// What is still asked for as a volume.
+    /// The requested volume that is not yet served.
     pub fn outstanding(&self, terminal: usize) -> u32 {
         self.clients[terminal].volume.0
     }
 
-    /// Slots given away so far.
+    /// Slots assigned so far.
     pub fn given(&self) -> &Given {
         &self.given
     }
 
-    /// Terminals that lost their slots because nothing was heard of them.
+    /// Terminals that lost their slots for silence.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// Requests that said more than [`ScheduleConfig::most_request`].
+    /// Requests above [`ScheduleConfig::most_request`].
     pub fn clamped(&self) -> u64 {
         self.clamped
     }
 
-    /// Plans the next frame: who has how many slots, in the order of their numbers.
+    /// Plans the next frame: the slots of each terminal, in order of their numbers.
     pub fn plan(&mut self) -> Vec<Grant> {
         self.drop_silent();
         let mut left = self.config.slots;
@@ -257,7 +257,7 @@ impl Scheduler {
         }
     }
 
-    /// What each wants in a category, as far as it may have more.
+    /// The demand of each terminal in a category, as far as its limit allows.
     fn wanted(&self, shares: &[u32], wish: impl Fn(&Client) -> u32) -> Vec<u32> {
         let want = |(client, &has): (&Client, &u32)| match client.logged_on {
             true => wish(client).min(self.most(client).saturating_sub(has)),
@@ -266,7 +266,7 @@ impl Scheduler {
         self.clients.iter().zip(shares).map(want).collect()
     }
 
-    /// The most slots of a frame that a terminal may have.
+    /// The maximum slots per frame of a terminal.
     fn most(&self, client: &Client) -> u32 {
         client.contract.most.min(self.config.most_each)
     }
@@ -281,7 +281,7 @@ impl Scheduler {
         u64::from(sum)
     }
 
-    /// Gives away what is free.
+    /// Assigns the free slots.
     fn spread(&mut self, left: u32, shares: &mut [u32]) -> u64 {
         let weight = |client: &Client| match self.config.free {
             Free::None => 0,
@@ -299,8 +299,8 @@ impl Scheduler {
         given.into_iter().map(u64::from).sum()
     }
 
-    /// Takes off what was served, and lets requests grow old. What `volume` was cut down to by
-    /// a limit stays asked for.
+    /// Subtracts the served slots and ages the requests. A part of `volume` cut by a limit stays
+    /// requested.
     fn expire(&mut self, before: &[u32], after: &[u32], volume: &[u32]) {
         for (place, client) in self.clients.iter_mut().enumerate() {
             let served = (after[place] - before[place]).min(volume[place]);
@@ -313,7 +313,7 @@ impl Scheduler {
     }
 }
 
-/// One frame less is left of what is asked for.
+/// Reduces the validity of a request by one frame.
 fn age((slots, frames): &mut (u32, u32)) {
     *frames = frames.saturating_sub(1);
     if *frames == 0 {

@@ -1,14 +1,14 @@
-//! Two ways to share slots out: by need, and by weight.
+//! Slot allocation: max-min by demand, and by weight.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Shares `slots` among those who want `wants` of them so that the least served get as much as
-/// can be (max-min): nobody gets more than they want, and nobody has more than one slot more
-/// than another who still wants some. Slots over after an equal share go round, from `*turn` on;
-/// `turn` is left behind the last who got one, so that the same few are not always first.
+/// Max-min allocation of `slots` to the demands `wants`: no share exceeds its demand, and no share
+/// is more than one slot larger than another whose demand is not met. Slots left after equal shares
+/// are assigned in rotation from `*turn` on; `turn` is set behind the last one served, so that the
+/// order is fair over time.
 ///
-/// Returned is what each gets.
+/// Returns the shares.
 pub fn max_min(slots: u32, wants: &[u32], turn: &mut usize) -> Vec<u32> {
     let mut sorted: Vec<u32> = wants.iter().copied().filter(|&want| want > 0).collect();
     sorted.sort_unstable();
@@ -40,34 +40,33 @@ pub fn max_min(slots: u32, wants: &[u32], turn: &mut usize) -> Vec<u32> {
     shares
 }
 
-/// One slot, in the unit of credits.
+/// One slot, in units of credit.
 const ONE: i64 = 1 << 24;
-/// Credits end here: what was owed to someone who could not take it is forgotten.
+/// Maximum credit: a surplus that a terminal could not use expires.
 const MOST_CREDIT: i64 = 4 * ONE;
 
-/// Shares what is free by weight, frame after frame. Slots cannot be halved, so what a frame
-/// leaves somebody short of is owed to them in the next: over time everyone has their share to
-/// within a few slots, however small it is.
+/// Allocation of free slots by weight over consecutive frames. Fractions of slots are carried over
+/// as credit, so that over time each share is exact to within a few slots.
 #[derive(Clone, Debug, Default)]
 pub struct ByWeight {
     credits: Vec<i64>,
 }
 
 impl ByWeight {
-    /// Makes room for `count` takers.
+    /// Extends the allocation to `count` terminals.
     pub fn grow(&mut self, count: usize) {
         if self.credits.len() < count {
             self.credits.resize(count, 0);
         }
     }
 
-    /// Forgets what is owed to `who`.
+    /// Discards the credit of `who`.
     pub fn forget(&mut self, who: usize) {
         self.credits[who] = 0;
     }
 
-    /// Shares `slots` by `weights`; nobody gets more than their `most`. All slots are given
-    /// away, unless all who have weight have their most.
+    /// Allocates `slots` by `weights` up to the maxima `most`. All slots are assigned, unless all
+    /// terminals with a weight have their maximum.
     pub fn share(&mut self, slots: u32, weights: &[u32], most: &[u32]) -> Vec<u32> {
         self.grow(weights.len());
         let due = proportional(slots, weights, most);
@@ -90,7 +89,7 @@ impl ByWeight {
         shares
     }
 
-    /// Gives what is left to those to whom most is owed, one slot at a time.
+    /// Assigns the remaining slots one by one to the largest credits.
     fn top_up(&self, shares: &mut [u32], weights: &[u32], most: &[u32], mut left: u32) {
         while left > 0 {
             let open = |who: &usize| weights[*who] > 0 && shares[*who] < most[*who];
@@ -98,7 +97,7 @@ impl ByWeight {
             if order.is_empty() {
                 return;
             }
-            // Of equal claims the first wins, and has the smaller claim next time.
+            // Of equal credits the first wins, and has the smaller credit next time.
             order.sort_by_key(|&who| i64::from(shares[who]) * ONE - self.credits[who]);
             for who in order.into_iter().take(left as usize) {
                 shares[who] += 1;
@@ -108,8 +107,8 @@ impl ByWeight {
     }
 }
 
-/// What is due to each, in units of credit: by weight, and where that is more than somebody's
-/// most, by weight among the others.
+/// The exact shares in units of credit: by weight, and the excess above a maximum by weight to the
+/// others.
 fn proportional(slots: u32, weights: &[u32], most: &[u32]) -> Vec<i64> {
     let mut due = vec![0; weights.len()];
     let mut open: Vec<usize> = (0..weights.len()).filter(|&who| weights[who] > 0).collect();

@@ -1,4 +1,4 @@
-//! Fairness, held by properties; and the categories, by hand.
+//! Fairness properties; and the request categories in examples.
 
 use super::*;
 use proptest::collection::vec as many;
@@ -19,7 +19,7 @@ fn slots_of(plan: &[Grant], terminal: usize) -> u32 {
 }
 
 #[test]
-fn requests_go_before_what_is_free_and_volumes_are_taken_off() {
+fn requests_precede_free_slots_and_served_volumes_are_subtracted() {
     let mut hub = hub(58, Free::Equal, 2);
     hub.handle_request(0, Request::Volume(20));
     hub.handle_request(0, Request::Volume(10));
@@ -35,7 +35,7 @@ fn requests_go_before_what_is_free_and_volumes_are_taken_off() {
 }
 
 #[test]
-fn a_rate_holds_until_it_times_out() {
+fn rate_request_is_valid_until_it_expires() {
     let mut hub = hub(10, Free::None, 1);
     hub.handle_request(0, Request::Rate(4));
     let given = [(); 3].map(|()| slots_of(&hub.plan(), 0));
@@ -46,7 +46,7 @@ fn a_rate_holds_until_it_times_out() {
 }
 
 #[test]
-fn what_the_hub_expects_is_served_once_with_what_is_asked_for() {
+fn expected_slots_are_served_once_with_requested_ones() {
     let mut hub = hub(58, Free::None, 1);
     hub.expect(0, 6);
     hub.handle_request(0, Request::Absolute(4));
@@ -55,7 +55,7 @@ fn what_the_hub_expects_is_served_once_with_what_is_asked_for() {
 }
 
 #[test]
-fn a_volume_that_cannot_be_served_is_forgotten_after_a_while() {
+fn unserved_volume_expires() {
     let config = ScheduleConfig { free: Free::None, volume_frames: 3, ..ScheduleConfig::new(5) };
     let mut hub = Scheduler::new(config).unwrap();
     let contract = Contract { most: 2, ..Contract::default() };
@@ -67,7 +67,7 @@ fn a_volume_that_cannot_be_served_is_forgotten_after_a_while() {
 }
 
 #[test]
-fn who_claims_everything_takes_nothing_from_small_requests() {
+fn excessive_request_takes_nothing_from_small_ones() {
     let mut hub = hub(58, Free::Equal, 20);
     for _ in 0..100 {
         hub.handle_request(0, Request::Absolute(u32::MAX));
@@ -82,7 +82,7 @@ fn who_claims_everything_takes_nothing_from_small_requests() {
 }
 
 #[test]
-fn who_is_not_heard_of_loses_its_slots_and_may_come_back() {
+fn silent_terminal_loses_its_slots_and_may_log_on_again() {
     let config = ScheduleConfig { silence: Some(4), ..ScheduleConfig::new(10) };
     let mut hub = Scheduler::new(config).unwrap();
     for _ in 0..2 {
@@ -103,7 +103,7 @@ fn who_is_not_heard_of_loses_its_slots_and_may_come_back() {
 }
 
 #[test]
-fn contracts_above_what_exists_are_shared_and_limits_hold() {
+fn overbooked_contracts_are_shared_within_limits() {
     let mut hub = Scheduler::new(ScheduleConfig::new(10)).unwrap();
     for constant in [8, 8, 1] {
         let terminal = hub.add(Contract { constant, ..Contract::default() });
@@ -120,7 +120,7 @@ fn contracts_above_what_exists_are_shared_and_limits_hold() {
 }
 
 #[test]
-fn settings_that_make_no_sense_are_refused() {
+fn invalid_settings_are_rejected() {
     let error = |change: fn(&mut ScheduleConfig)| {
         let mut config = ScheduleConfig::new(58);
         change(&mut config);
@@ -155,7 +155,7 @@ proptest! {
     }
 
     #[test]
-    fn of_those_who_always_want_more_each_is_served_in_turn(
+    fn unmet_demands_are_served_in_rotation(
         slots in 1u32..30, count in 1usize..60,
     ) {
         let mut turn = 0;
@@ -171,7 +171,7 @@ proptest! {
     }
 
     #[test]
-    fn free_slots_go_by_weight_and_nobody_starves(
+    fn free_slots_are_assigned_by_weight_without_starvation(
         slots in 1u32..80, weights in many(1u32..50, 1..30),
     ) {
         let mut free = ByWeight::default();
@@ -192,10 +192,11 @@ proptest! {
         }
     }
 
-    /// Terminals that ask for anything, lie, come and go: never more than exists, never above a
-    /// limit, nothing for who is not there, and honest wants met as far as fairness can.
+    /// For terminals with any requests, log-ons and log-offs: no more slots are granted than exist
+    /// or limits allow, none to terminals that are not logged on, and demands are met as far as
+    /// fairness allows.
     #[test]
-    fn never_more_is_given_than_exists(
+    fn no_more_slots_are_granted_than_exist(
         slots in 1u32..200, most_each in 1u32..200, free in 0usize..3,
         contracts in many((0u32..20, 1u32..60, 0u32..9), 1..25),
         steps in many((0usize..25, 0usize..7, any::<u32>()), 0..300),

@@ -1,61 +1,61 @@
-//! TCP as a transport: a connection for each stream, with real bytes.
+//! TCP as a transport: one connection with real octets per stream.
 //!
-//! For whatever applications do; many bulk flows cost less with [`crate::tcp`].
+//! For all applications; for many bulk flows [`crate::tcp`] is cheaper.
 
-mod stand_in;
+mod interceptor;
 mod stream;
 
 use super::{StreamEvent, Transport};
 use crate::network::{Address, NodeId, Outbox, Packet, TooBig};
-use crate::{Calendar, Streams};
+use crate::{Streams, TimerTree};
+use interceptor::HeldFin;
 use simtcp::{CloseReason, Endpoint, Event, HostCache, Ports, TcpConfig};
-use stand_in::HeldEnd;
 use std::collections::{BTreeMap, VecDeque};
 use stream::Stream;
 use units::Instant;
 
-/// Names a stream, which is a connection, of a [`Tcp`].
+/// Identifies a stream, which is a connection, of a [`Tcp`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TcpId {
     number: u64,
     slot: u32,
 }
 
-/// The first of the ports that connections leave from, and how many there are.
+/// The first ephemeral port, and their number.
 const FIRST_PORT: u16 = 20_000;
 const PORTS: u64 = (u16::MAX - FIRST_PORT) as u64;
 
-/// TCP connections of one host.
+/// The TCP connections of one host.
 #[derive(Debug)]
 pub struct Tcp {
     node: NodeId,
     config: TcpConfig,
-    /// Where streams are opened to.
+    /// The address to which streams are opened.
     server: Option<Address>,
-    listens: Listens,
+    accepts: Accepts,
     slots: Vec<Option<Slot>>,
     free: Vec<u32>,
-    /// By the peer's address and this end's.
+    /// By the peer's address and the local address.
     by_peer: BTreeMap<(Address, Address), u32>,
-    timers: Calendar,
-    /// Slots to which something happened.
+    timers: TimerTree,
+    /// Slots with an event.
     awake: Vec<u32>,
-    /// What is known of peers, for openings that need it.
+    /// Cached data of peers, for openings that need it.
     cache: HostCache,
     events: VecDeque<StreamEvent<TcpId>>,
     opened: u64,
-    strangers: u64,
+    unmatched: u64,
 }
 
-/// Whose streams are taken.
+/// Which connections are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Listens {
-    /// Nobody's.
+enum Accepts {
+    /// None.
     Nowhere,
     /// Those to this port of this node.
     On(u16),
-    /// All that come by, in the name of whom they are meant for.
-    ToAll,
+    /// All on the path, with the address of their destination.
+    Intercept,
 }
 
 #[derive(Debug)]
@@ -63,57 +63,57 @@ struct Slot {
     stream: Stream,
     id: TcpId,
     remote: Address,
-    /// Its own address, which is another's where this transport stands in for it.
+    /// The local address; of another host when this transport intercepts.
     local: Address,
-    /// The peer opened it.
+    /// Whether the peer opened it.
     passive: bool,
     awake: bool,
     told: bool,
     ended: bool,
     gone: bool,
-    end: HeldEnd,
+    end: HeldFin,
 }
 
 impl Tcp {
-    /// A client's: streams are opened to `server`.
+    /// A client: streams are opened to `server`.
     pub fn client(node: NodeId, config: &TcpConfig, server: Address) -> Self {
-        Self::new(node, config, Some(server), Listens::Nowhere)
+        Self::new(node, config, Some(server), Accepts::Nowhere)
     }
 
-    /// A server's: streams of others are taken on `port`.
+    /// A server: connections are accepted on `port`.
     pub fn server(node: NodeId, config: &TcpConfig, port: u16) -> Self {
-        Self::new(node, config, None, Listens::On(port))
+        Self::new(node, config, None, Accepts::On(port))
     }
 
-    /// A gateway's, which [stands in](super::StandIn) for whoever its peers mean.
+    /// A gateway, which [intercepts](super::Interceptor) connections to other hosts.
     pub fn gateway(node: NodeId, config: &TcpConfig) -> Self {
-        Self::new(node, config, None, Listens::ToAll)
+        Self::new(node, config, None, Accepts::Intercept)
     }
 
-    fn new(node: NodeId, config: &TcpConfig, server: Option<Address>, listens: Listens) -> Self {
+    fn new(node: NodeId, config: &TcpConfig, server: Option<Address>, accepts: Accepts) -> Self {
         Self {
             node,
             config: config.clone(),
             server,
-            listens,
+            accepts,
             slots: Vec::new(),
             free: Vec::new(),
             by_peer: BTreeMap::new(),
-            timers: Calendar::new(),
+            timers: TimerTree::new(),
             awake: Vec::new(),
             cache: HostCache::new(node.index() as u64),
             events: VecDeque::new(),
             opened: 0,
-            strangers: 0,
+            unmatched: 0,
         }
     }
 
-    /// Segments that no connection was for.
-    pub fn strangers(&self) -> u64 {
-        self.strangers
+    /// Segments without a connection.
+    pub fn unmatched(&self) -> u64 {
+        self.unmatched
     }
 
-    /// The connection that a stream is, as long as it is known.
+    /// The connection of a stream, as long as it is known.
     pub fn connection(&self, stream: TcpId) -> Option<&Endpoint> {
         self.slot(stream).map(|slot| &slot.stream.endpoint)
     }
@@ -123,7 +123,7 @@ impl Tcp {
         self.slots.iter().flatten().map(|slot| (slot.id, &slot.stream.endpoint))
     }
 
-    /// Breaks a connection off: RST goes out.
+    /// Aborts a connection: an RST is sent.
     pub fn abort(&mut self, stream: TcpId) {
         if let Some(slot) = self.slot_mut(stream) {
             slot.stream.endpoint.abort();
@@ -131,16 +131,16 @@ impl Tcp {
         }
     }
 
-    /// Whose bytes a connection from `local` carries.
+    /// The pattern of a connection from `local`.
     fn content(local: Address) -> u64 {
         (local.node.index() as u64) << 16 | u64::from(local.port)
     }
 
-    /// A connection that is opened from `local` to `remote`.
+    /// Opens a connection from `local` to `remote`.
     fn connect(&mut self, local: Address, remote: Address) -> TcpId {
         let ports = Ports { from: local.port, to: remote.port };
         let content = Self::content(local);
-        let endpoint = self.cache.connect(peer_of(remote), &self.config, ports, content);
+        let endpoint = self.cache.connect(cache_key(remote), &self.config, ports, content);
         let stream = self.insert(endpoint, local, remote, false);
         self.wake(stream.slot);
         stream
@@ -170,7 +170,7 @@ impl Tcp {
             told: false,
             ended: false,
             gone: false,
-            end: HeldEnd::default(),
+            end: HeldFin::default(),
         });
         self.by_peer.insert((remote, local), slot);
         id
@@ -192,7 +192,7 @@ impl Tcp {
         self.slots.get_mut(stream.slot as usize)?.as_mut().filter(|slot| slot.id == stream)
     }
 
-    /// Something happened to `place`: it will be asked what it sends.
+    /// Marks `place` as having an event, so that its output is polled.
     fn wake(&mut self, place: u32) {
         if let Some(slot) = &mut self.slots[place as usize]
             && !slot.awake
@@ -202,7 +202,7 @@ impl Tcp {
         }
     }
 
-    /// Tells of what has become of `place`.
+    /// Reports the events of `place`.
     fn note(&mut self, place: u32) {
         let Some(slot) = &mut self.slots[place as usize] else { return };
         while let Some(event) = slot.stream.endpoint.poll_event() {
@@ -217,7 +217,7 @@ impl Tcp {
                         self.events.push_back(StreamEvent::Broken(slot.id));
                     }
                 }
-                // What is readable, and where it ends, is looked at below.
+                // Readability and the end are checked below.
                 _ => {}
             }
         }
@@ -237,64 +237,64 @@ impl Tcp {
         }
     }
 
-    /// The slot that a segment is for; a new one for a new peer of a server.
-    fn place_of(&mut self, packet: &Packet) -> Option<u32> {
+    /// The slot of a segment; a new one for a new peer of a server.
+    fn slot_for(&mut self, packet: &Packet) -> Option<u32> {
         if let Some(&place) = self.by_peer.get(&(packet.from, packet.to)) {
             return Some(place);
         }
         let syn = packet.segment().is_some_and(|segment| segment.flags.syn);
-        if !syn || !self.listens_for(packet) {
+        if !syn || !self.accepts_packet(packet) {
             return None;
         }
         let local = packet.to;
-        let (peer, content) = (peer_of(packet.from), Self::content(local));
+        let (peer, content) = (cache_key(packet.from), Self::content(local));
         let endpoint = self.cache.listen(peer, &self.config, local.port, content);
         Some(self.insert(endpoint, local, packet.from, true).slot)
     }
 
-    /// A segment of this transport was too large for a link on the way.
-    fn shrink(&mut self, now: Instant, told: &TooBig) {
+    /// Handles the message that a segment of this transport exceeded the MTU of a link.
+    fn reduce_mtu(&mut self, now: Instant, told: &TooBig) {
         let Some(&place) = self.by_peer.get(&(told.to, told.from)) else { return };
         if let Some(slot) = &mut self.slots[place as usize] {
             told.tell(now, &mut slot.stream.endpoint);
-            self.cache.learn(peer_of(told.to), &mut slot.stream.endpoint);
+            self.cache.learn(cache_key(told.to), &mut slot.stream.endpoint);
             self.wake(place);
         }
     }
 
-    fn listens_for(&self, packet: &Packet) -> bool {
-        match self.listens {
-            Listens::Nowhere => false,
-            Listens::On(port) => packet.to == Address::new(self.node, port),
-            Listens::ToAll => true,
+    fn accepts_packet(&self, packet: &Packet) -> bool {
+        match self.accepts {
+            Accepts::Nowhere => false,
+            Accepts::On(port) => packet.to == Address::new(self.node, port),
+            Accepts::Intercept => true,
         }
     }
 
-    /// Takes in a segment that is for `place`.
+    /// Handles a segment for `place`.
     fn segment(&mut self, now: Instant, place: u32, packet: &Packet) {
         let (Some(slot), Some(segment)) = (&mut self.slots[place as usize], packet.segment())
         else {
             return;
         };
-        let segment = match self.listens {
-            Listens::Nowhere | Listens::On(_) => *segment,
-            // An end is held back where this transport is not the one that it is meant for.
-            Listens::ToAll => slot.end.hold(*segment),
+        let segment = match self.accepts {
+            Accepts::Nowhere | Accepts::On(_) => *segment,
+            // A FIN is held if this transport intercepts the connection.
+            Accepts::Intercept => slot.end.hold(*segment),
         };
         slot.stream.handle(now, &segment, packet.bytes());
-        self.cache.learn(peer_of(packet.from), &mut slot.stream.endpoint);
+        self.cache.learn(cache_key(packet.from), &mut slot.stream.endpoint);
         self.note(place);
         self.wake(place);
     }
 }
 
-/// How a host's cache names a peer: as a host.
-fn peer_of(remote: Address) -> u64 {
+/// The name of a peer in a host's cache: its host.
+fn cache_key(remote: Address) -> u64 {
     remote.node.index() as u64
 }
 
 impl Slot {
-    /// Whether the peer has ended and all of it was consumed.
+    /// Whether the peer has ended and everything was consumed.
     fn has_ended(&self) -> bool {
         let held = self.end.at().is_some_and(|end| self.stream.consumed() == end);
         held || self.stream.endpoint.is_finished()
@@ -305,9 +305,9 @@ impl Streams for Tcp {
     type Id = TcpId;
 
     /// # Panics
-    /// When this is not a client, or all its ports are taken.
+    /// If this is not a client, or all its ports are in use.
     fn open(&mut self, _: Instant) -> TcpId {
-        let server = self.server.expect("a client's transport knows its server");
+        let server = self.server.expect("a client's transport has a server");
         let local = (0..PORTS)
             .map(|step| FIRST_PORT + ((self.opened + step) % PORTS) as u16)
             .map(|port| Address::new(self.node, port))
@@ -356,17 +356,17 @@ impl Transport for Tcp {
             return false;
         }
         let known = self.by_peer.contains_key(&(packet.from, packet.to));
-        known || self.listens != Listens::ToAll && self.listens_for(packet)
+        known || self.accepts != Accepts::Intercept && self.accepts_packet(packet)
     }
 
     fn handle_packet(&mut self, now: Instant, packet: &mut Packet) {
         if let Some(told) = packet.too_big() {
-            self.shrink(now, &told);
+            self.reduce_mtu(now, &told);
             return;
         }
-        match self.place_of(packet) {
+        match self.slot_for(packet) {
             Some(place) => self.segment(now, place, packet),
-            None => self.strangers += 1,
+            None => self.unmatched += 1,
         }
     }
 
@@ -399,8 +399,8 @@ impl Transport for Tcp {
             let place = place as u32;
             let Some(slot) = &mut self.slots[place as usize] else { continue };
             slot.stream.endpoint.handle_timeout(now);
-            // A peer that does not answer at all may be learnt from as well.
-            self.cache.learn(peer_of(slot.remote), &mut slot.stream.endpoint);
+            // The cache also stores that a peer did not respond.
+            self.cache.learn(cache_key(slot.remote), &mut slot.stream.endpoint);
             self.note(place);
             self.wake(place);
         }

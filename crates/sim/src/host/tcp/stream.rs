@@ -1,25 +1,25 @@
-//! A connection with the bytes that its segments speak of.
+//! A connection with the octets of its segments.
 
 use simtcp::{Endpoint, Segment, State};
 use std::collections::{BTreeMap, VecDeque};
 use units::Instant;
 
-/// A TCP connection that carries real bytes.
+/// A TCP connection with real octets.
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) endpoint: Endpoint,
-    /// What was written and is not acknowledged; it begins at `base`.
+    /// Octets written and not acknowledged, from `base` on.
     sent: VecDeque<u8>,
     base: u64,
-    /// What arrived beyond what is in order, by where it belongs.
+    /// Out-of-order octets, by offset.
     ahead: BTreeMap<u64, Vec<u8>>,
     ahead_bytes: u64,
-    /// What is in order and not consumed, from `taken` on.
+    /// Octets in order; those up to `taken` are consumed.
     ready: Vec<u8>,
     taken: usize,
-    /// Where `ready` ends in the peer's stream.
+    /// Offset of the end of `ready` in the peer's stream.
     front: u64,
-    /// It took fewer bytes than it was given.
+    /// It accepted fewer octets than offered.
     blocked: bool,
 }
 
@@ -45,24 +45,24 @@ impl Stream {
         taken
     }
 
-    /// Whether it takes bytes again after it did not; says so once.
+    /// Whether it accepts octets again after it did not; true once.
     pub(super) fn unblocks(&mut self) -> bool {
         let unblocks = self.blocked && self.endpoint.room() > 0;
         self.blocked &= !unblocks;
         unblocks
     }
 
-    /// The bytes in order that were not consumed.
+    /// Octets in order that are not consumed.
     pub(super) fn peek(&self) -> &[u8] {
         &self.ready[self.taken..]
     }
 
-    /// Bytes of the peer's stream that were consumed.
+    /// Octets of the peer's stream that were consumed.
     pub(super) fn consumed(&self) -> u64 {
         self.front - self.peek().len() as u64
     }
 
-    /// Bytes that are kept here, of both directions.
+    /// Octets buffered here, of both directions.
     pub(super) fn held(&self) -> u64 {
         self.sent.len() as u64 + self.peek().len() as u64 + self.ahead_bytes
     }
@@ -81,7 +81,7 @@ impl Stream {
         self.endpoint.read(count as u64);
     }
 
-    /// Takes in a segment with its bytes.
+    /// Handles a segment with its octets.
     pub(super) fn handle(&mut self, now: Instant, segment: &Segment, bytes: &[u8]) {
         let place = segment.payload.offset;
         let fresh = place + bytes.len() as u64 > self.front && !bytes.is_empty();
@@ -103,7 +103,7 @@ impl Stream {
         }
     }
 
-    /// Copies the bytes of `segment`, which the endpoint wants to send, into `out`.
+    /// Copies the octets of `segment`, which the endpoint sends, into `out`.
     pub(super) fn fill(&self, segment: &Segment, out: &mut [u8]) {
         if out.is_empty() {
             return;
@@ -119,7 +119,7 @@ impl Stream {
         tail.copy_from_slice(&second[start..start + tail.len()]);
     }
 
-    /// Forgets what is acknowledged.
+    /// Discards acknowledged octets.
     pub(super) fn release(&mut self) {
         let acknowledged = self.endpoint.acknowledged();
         self.sent.drain(..(acknowledged - self.base) as usize);

@@ -1,9 +1,9 @@
-//! Applications on TCP, and TCP through gateways that speak XSTP between them.
+//! Applications on TCP, and TCP through gateways with XSTP between them.
 
 use super::*;
 use crate::Network;
 use crate::host::{BulkReceiver, BulkSender, Host, Proxy, Xstp};
-use crate::traffic::{Client, ConnectionPlan, Ends, Server};
+use crate::traffic::{Client, ClientClose, ConnectionPlan, Server};
 use satlink::{Direction, DirectionConfig, LinkConfig};
 use simtcp::Opening;
 use units::{BitRate, Span};
@@ -28,9 +28,9 @@ fn satellite(words: &str) -> LinkConfig {
 }
 
 #[test]
-fn a_transfer_arrives_whole() {
+fn transfer_arrives_completely() {
     const BYTES: u64 = 3_000_000;
-    // Small buffers, so that both applications have to wait for room.
+    // Small buffers, so that both applications have to wait.
     let small = TcpConfig { send_buffer: 100_000, receive_buffer: 50_000, ..TcpConfig::sack() };
     for (config, words) in
         [(TcpConfig::linux(), "loss 2%"), (small, ""), (TcpConfig::new_reno(), "reorder 5%")]
@@ -55,7 +55,7 @@ fn a_transfer_arrives_whole() {
 }
 
 #[test]
-fn a_request_takes_two_round_trips_and_a_page_more() {
+fn request_takes_two_round_trips_and_a_page_more() {
     let config = TcpConfig::linux();
     let mut net = Network::new(3, 0);
     let server =
@@ -76,7 +76,7 @@ fn a_request_takes_two_round_trips_and_a_page_more() {
 }
 
 #[test]
-fn a_transaction_takes_one_round_trip_when_the_hosts_have_met() {
+fn transaction_takes_one_round_trip_with_cached_peer_data() {
     let config = TcpConfig { opening: Opening::Transaction, ..TcpConfig::reno() };
     let mut net = Network::new(3, 0);
     let server =
@@ -126,7 +126,7 @@ fn tcp_is_split_by_gateways() {
 }
 
 #[test]
-fn segments_shrink_to_the_narrowest_link_on_the_way() {
+fn segments_shrink_to_the_path_mtu() {
     let config = TcpConfig { path_mtu: true, ..TcpConfig::sack() };
     let mut net = Network::new(3, 0);
     let server =
@@ -141,12 +141,12 @@ fn segments_shrink_to_the_narrowest_link_on_the_way() {
     net.set_mtu(link, Some(576));
     net.run_until(at(60));
     assert!(net.node::<Host<Tcp, Client<TcpId>>>(client).application.is_done());
-    // The first window alone was too large.
+    // Only the first window was too large.
     assert_eq!(net.too_big(), 3);
 }
 
 #[test]
-fn a_reply_of_one_segment_takes_eight_packets_and_a_transaction_three() {
+fn short_reply_takes_eight_packets_and_a_transaction_three() {
     let packets = |config: &TcpConfig, ends| {
         let mut net = Network::new(3, 0);
         let server = net.host_with(|node| {
@@ -171,9 +171,9 @@ fn a_reply_of_one_segment_takes_eight_packets_and_a_transaction_three() {
     };
     // SYN, SYN and ACK, ACK, request, reply with FIN, ACK, FIN, ACK.
     let apart = TcpConfig { answers_first: true, ..TcpConfig::reno() };
-    assert_eq!(packets(&apart, Ends::AfterResponses), 8);
-    // The third segment with the request, and FIN with its acknowledgement.
-    assert_eq!(packets(&TcpConfig::reno(), Ends::AfterResponses), 6);
+    assert_eq!(packets(&apart, ClientClose::AfterResponses), 8);
+    // With the request on the third segment, and the FIN on its acknowledgement.
+    assert_eq!(packets(&TcpConfig::reno(), ClientClose::AfterResponses), 6);
     let transaction = TcpConfig { opening: Opening::Transaction, ..apart };
-    assert_eq!(packets(&transaction, Ends::WithRequests), 3);
+    assert_eq!(packets(&transaction, ClientClose::WithRequests), 3);
 }

@@ -1,12 +1,12 @@
-//! XSTP as a transport: a connection for each stream.
+//! XSTP as a transport: one connection per stream.
 
-mod stand_in;
+mod interceptor;
 
 use super::{StreamEvent, Transport};
 use crate::invariants::SessionGuard;
 use crate::network::{Address, NodeId, Outbox, Packet};
-use crate::{Calendar, Streams};
-use stand_in::HeldEnd;
+use crate::{Streams, TimerTree};
+use interceptor::HeldFin;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use units::{BitRate, Instant, Span};
@@ -14,48 +14,48 @@ use xstp::Connection;
 use xstp::session::{Event, SessionConfig, State};
 use xstp::wire::{Endpoints, PROTOCOL_NUMBER, Profile};
 
-/// Names a stream, which is a connection, of an [`Xstp`].
+/// Identifies a stream, which is a connection, of an [`Xstp`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct XstpStream {
     number: u64,
     slot: u32,
 }
 
-/// How long a connection that is over still answers its peer.
+/// How long a closed connection still responds to its peer.
 const LINGER: Span = Span::from_secs(30);
-/// The first of the ports that connections leave from, and how many there are.
+/// The first ephemeral port, and their number.
 const FIRST_PORT: u16 = 20_000;
 const PORTS: u64 = (u16::MAX - FIRST_PORT) as u64;
 
-/// XSTP connections of one host.
+/// The XSTP connections of one host.
 #[derive(Debug)]
 pub struct Xstp {
     node: NodeId,
     config: SessionConfig,
-    /// Where streams are opened to.
+    /// The address to which streams are opened.
     server: Option<Address>,
-    listens: Listens,
+    accepts: Accepts,
     slots: Vec<Option<Slot>>,
     free: Vec<u32>,
-    /// By the peer's address and this end's.
+    /// By the peer's address and the local address.
     by_peer: BTreeMap<(Address, Address), u32>,
-    timers: Calendar,
-    /// Slots to which something happened.
+    timers: TimerTree,
+    /// Slots with an event.
     awake: Vec<u32>,
     events: VecDeque<StreamEvent<XstpStream>>,
     opened: u64,
     bad: u64,
 }
 
-/// Whose streams are taken.
+/// Which connections are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Listens {
-    /// Nobody's.
+enum Accepts {
+    /// None.
     Nowhere,
     /// Those to this port of this node.
     On(u16),
-    /// All that come by, in the name of whom they are meant for.
-    ToAll,
+    /// All on the path, with the address of their destination.
+    Intercept,
 }
 
 #[derive(Debug)]
@@ -63,56 +63,56 @@ struct Slot {
     connection: Connection,
     id: XstpStream,
     remote: Address,
-    /// Its own address, which is another's where this transport stands in for it.
+    /// The local address; of another host when this transport intercepts.
     local: Address,
-    /// The peer opened it.
+    /// Whether the peer opened it.
     passive: bool,
-    /// It took fewer bytes than it was given.
+    /// It accepted fewer octets than offered.
     blocked: bool,
     awake: bool,
     ended: bool,
     gone: bool,
-    /// Until when it answers, when it is over.
+    /// Until when it responds, once it is closed.
     lingers: Option<Instant>,
-    end: HeldEnd,
+    end: HeldFin,
     guard: SessionGuard,
 }
 
 impl Xstp {
-    /// A client's: streams are opened to `server`.
+    /// A client: streams are opened to `server`.
     pub fn client(node: NodeId, config: &SessionConfig, server: Address) -> Self {
-        Self::new(node, config, Some(server), Listens::Nowhere)
+        Self::new(node, config, Some(server), Accepts::Nowhere)
     }
 
-    /// A server's: streams of others are taken on `port`.
+    /// A server: connections are accepted on `port`.
     pub fn server(node: NodeId, config: &SessionConfig, port: u16) -> Self {
-        Self::new(node, config, None, Listens::On(port))
+        Self::new(node, config, None, Accepts::On(port))
     }
 
-    /// A gateway's, which [stands in](super::StandIn) for whoever its peers mean.
+    /// A gateway, which [intercepts](super::Interceptor) connections to other hosts.
     ///
     /// # Panics
-    /// When segments are sealed: what opens a stream cannot be told from other datagrams then.
+    /// If the profile is sealed: then the opening of a stream cannot be recognized.
     pub fn gateway(node: NodeId, config: &SessionConfig) -> Self {
         assert!(matches!(config.profile, Profile::Published(_)), "a published profile");
-        Self::new(node, config, None, Listens::ToAll)
+        Self::new(node, config, None, Accepts::Intercept)
     }
 
     fn new(
         node: NodeId,
         config: &SessionConfig,
         server: Option<Address>,
-        listens: Listens,
+        accepts: Accepts,
     ) -> Self {
         Self {
             node,
             config: config.clone(),
             server,
-            listens,
+            accepts,
             slots: Vec::new(),
             free: Vec::new(),
             by_peer: BTreeMap::new(),
-            timers: Calendar::new(),
+            timers: TimerTree::new(),
             awake: Vec::new(),
             events: VecDeque::new(),
             opened: 0,
@@ -120,12 +120,12 @@ impl Xstp {
         }
     }
 
-    /// Segments that were not accepted.
+    /// Segments rejected.
     pub fn bad(&self) -> u64 {
         self.bad
     }
 
-    /// The connection that a stream is, as long as it is known.
+    /// The connection of a stream, as long as it is known.
     pub fn connection(&self, stream: XstpStream) -> Option<&Connection> {
         self.slot(stream).map(|slot| &slot.connection)
     }
@@ -135,7 +135,7 @@ impl Xstp {
         self.slots.iter().flatten().map(|slot| (slot.id, &slot.connection))
     }
 
-    /// The rate that no connection exceeds from now on, those to come included.
+    /// Sets the maximum rate of each connection, future ones included.
     pub fn set_max_rate(&mut self, rate: BitRate) {
         self.config.max_rate = Some(rate);
         for slot in self.slots.iter_mut().flatten() {
@@ -145,7 +145,7 @@ impl Xstp {
         (0..self.slots.len() as u32).for_each(|place| self.wake(place));
     }
 
-    /// Breaks a connection off: RST goes out.
+    /// Aborts a connection: an RST is sent.
     pub fn abort(&mut self, now: Instant, stream: XstpStream) {
         if let Some(slot) = self.slot_mut(stream) {
             slot.connection.abort(now);
@@ -153,7 +153,7 @@ impl Xstp {
         }
     }
 
-    /// As a connection between `local` and `remote` needs it.
+    /// The configuration of a connection between `local` and `remote`.
     fn config_for(&self, local: Address, remote: Address) -> SessionConfig {
         let socket = |at: Address| SocketAddr::new(IpAddr::V4(at.node.ip()), at.port);
         let ends = Endpoints { local: socket(local), remote: socket(remote) };
@@ -164,10 +164,10 @@ impl Xstp {
         SessionConfig { profile, ..self.config.clone() }
     }
 
-    /// A connection that is opened from `local` to `remote`.
+    /// Opens a connection from `local` to `remote`.
     fn connect(&mut self, now: Instant, local: Address, remote: Address) -> XstpStream {
         let config = self.config_for(local, remote);
-        // Incarnations grow with time, as those of gateways do.
+        // Incarnations increase with time, as those of gateways.
         let incarnation = (now.as_nanos() / 1_000_000) as u32 + 1;
         let connection = Connection::connect(&config, now, incarnation);
         let stream = self.insert(connection, local, remote, false);
@@ -200,7 +200,7 @@ impl Xstp {
             ended: false,
             gone: false,
             lingers: None,
-            end: HeldEnd::default(),
+            end: HeldFin::default(),
             guard: SessionGuard::new(&self.config),
         });
         self.by_peer.insert((remote, local), slot);
@@ -223,7 +223,7 @@ impl Xstp {
         self.slots.get_mut(stream.slot as usize)?.as_mut().filter(|slot| slot.id == stream)
     }
 
-    /// Something happened to `place`: it will be asked what it sends.
+    /// Marks `place` as having an event, so that its output is polled.
     fn wake(&mut self, place: u32) {
         if let Some(slot) = &mut self.slots[place as usize]
             && !slot.awake
@@ -233,7 +233,7 @@ impl Xstp {
         }
     }
 
-    /// Tells of what has become of `place`.
+    /// Reports the events of `place`.
     fn note(&mut self, place: u32, now: Instant) {
         let Some(slot) = &mut self.slots[place as usize] else { return };
         let (mut closed, mut broken) = (false, false);
@@ -244,7 +244,7 @@ impl Xstp {
                 Event::Reset | Event::Refused | Event::Superseded | Event::NoResponse
             );
         }
-        // A connection that this end broke off is over without an event.
+        // A connection aborted by this end closes without an event.
         closed |= broken || slot.connection.session().state() == State::Closed;
         if slot.connection.is_readable() {
             self.events.push_back(StreamEvent::Readable(slot.id));
@@ -267,29 +267,29 @@ impl Xstp {
         }
     }
 
-    /// The slot that a packet is for; a new one for a new peer of a server.
-    fn place_of(&mut self, packet: &Packet) -> Option<u32> {
+    /// The slot of a packet; a new one for a new peer of a server.
+    fn slot_for(&mut self, packet: &Packet) -> Option<u32> {
         if let Some(&place) = self.by_peer.get(&(packet.from, packet.to)) {
             return Some(place);
         }
-        if !self.listens_for(packet) {
+        if !self.accepts_packet(packet) {
             return None;
         }
         let connection = Connection::listen(&self.config_for(packet.to, packet.from));
         Some(self.insert(connection, packet.to, packet.from, true).slot)
     }
 
-    fn listens_for(&self, packet: &Packet) -> bool {
-        match self.listens {
-            Listens::Nowhere => false,
-            Listens::On(port) => packet.to == Address::new(self.node, port),
-            Listens::ToAll => stand_in::begins(packet),
+    fn accepts_packet(&self, packet: &Packet) -> bool {
+        match self.accepts {
+            Accepts::Nowhere => false,
+            Accepts::On(port) => packet.to == Address::new(self.node, port),
+            Accepts::Intercept => interceptor::begins(packet),
         }
     }
 }
 
 impl Slot {
-    /// Whether the peer has ended and all of it was consumed.
+    /// Whether the peer has ended and everything was consumed.
     fn has_ended(&self) -> bool {
         // END is sent when everything before it has been acknowledged.
         let held = self.end.is_held() && !self.connection.is_readable();
@@ -301,9 +301,10 @@ impl Streams for Xstp {
     type Id = XstpStream;
 
     /// # Panics
-    /// When this is not a client, or all its ports are taken.
+    ///
+    /// If this is not a client, or all its ports are in use.
     fn open(&mut self, now: Instant) -> XstpStream {
-        let server = self.server.expect("a client's transport knows its server");
+        let server = self.server.expect("a client's transport has a server");
         let local = (0..PORTS)
             .map(|step| FIRST_PORT + ((self.opened + step) % PORTS) as u16)
             .map(|port| Address::new(self.node, port))
@@ -314,7 +315,7 @@ impl Streams for Xstp {
 
     fn write(&mut self, _: Instant, stream: XstpStream, bytes: &[u8]) -> usize {
         let Some(slot) = self.slot_mut(stream) else { return 0 };
-        // One that is over takes nothing; its event follows.
+        // A closed connection accepts nothing; its event follows.
         let taken = slot.connection.write(bytes).unwrap_or(0);
         slot.blocked = taken < bytes.len();
         if taken > 0 {
@@ -346,18 +347,18 @@ impl Streams for Xstp {
 impl Transport for Xstp {
     fn wants(&self, packet: &Packet) -> bool {
         let known = self.by_peer.contains_key(&(packet.from, packet.to));
-        match self.listens {
-            Listens::ToAll => known && stand_in::is_xstp(packet),
-            Listens::Nowhere | Listens::On(_) => known || self.listens_for(packet),
+        match self.accepts {
+            Accepts::Intercept => known && interceptor::is_xstp(packet),
+            Accepts::Nowhere | Accepts::On(_) => known || self.accepts_packet(packet),
         }
     }
 
     fn handle_packet(&mut self, now: Instant, packet: &mut Packet) {
-        let Some(place) = self.place_of(packet) else {
+        let Some(place) = self.slot_for(packet) else {
             self.bad += 1;
             return;
         };
-        let stands_in = self.listens == Listens::ToAll;
+        let stands_in = self.accepts == Accepts::Intercept;
         let Some(slot) = &mut self.slots[place as usize] else { return };
         if stands_in && !slot.gone && slot.end.hold(packet.bytes()) {
             self.note(place, now);
@@ -394,7 +395,7 @@ impl Transport for Xstp {
             }
             out.give_back(buffer);
             if slot.connection.session().state() == State::Listening {
-                // It was none of ours: what there was to say is said.
+                // The packet was not for this node, and the response has been sent.
                 self.remove(place);
                 continue;
             }

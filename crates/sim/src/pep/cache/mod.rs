@@ -1,19 +1,19 @@
-//! A web cache that nobody sees: it answers what it has, and splits connections for what it has
-//! not (Henderson and Katz 1999, section 6.1; RFC 3135, section 2.1.2).
+//! A transparent web cache. It answers requests for cached objects, and splits connections for all
+//! others (Henderson and Katz 1999, section 6.1; RFC 3135, section 2.1.2).
 //!
 //! ```text
-//!   user ── request ──▶ [WebCache] ── only what is missing ──▶ server
-//!        ◀── answer ──             ◀────── answer, kept ──────
+//!   user ── request ──▶ [WebCache] ── misses only ──▶ server
+//!        ◀── response ─           ◀─ response, cached ──
 //! ```
 //!
-//! It understands what [`Client`](crate::traffic::Client) and [`Server`](crate::traffic::Server)
-//! say to each other. An object is what two requests of the same tag and length of the response
-//! ask for: so two users who follow the same plans read the same pages. What is missing is asked
-//! for on one connection for each of the user's, in order and without waiting.
+//! It implements the protocol of [`Client`](crate::traffic::Client) and
+//! [`Server`](crate::traffic::Server). An object is identified by the tag and the length of the
+//! response, so two users with the same plans read the same pages. Misses are requested on one
+//! connection per user connection, pipelined in order.
 
 mod store;
 
-use crate::host::{StandIn, StreamEvent};
+use crate::host::{Interceptor, StreamEvent};
 use crate::network::{Node, NodeId, Outbox, Packet};
 use crate::traffic::{HEAD, Head};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -21,14 +21,13 @@ use std::rc::Rc;
 use store::Store;
 use units::Instant;
 
-/// Requests of one connection that wait for their answers, at most; the next one waits with the
-/// user.
+/// Maximum number of outstanding requests per connection; further ones are not read.
 const ANSWERS: usize = 64;
-/// Longer requests bring something, and their answers are not kept.
+/// Longer requests are uploads, and their responses are not cached.
 const LONGEST_REQUEST: u64 = 4_096;
 
-/// A cache between `near`, where the users are, and `far`.
-pub struct WebCache<N: StandIn, F: StandIn> {
+/// A cache between `near`, the users' side, and `far`.
+pub struct WebCache<N: Interceptor, F: Interceptor> {
     /// The transport of the users.
     pub near: N,
     /// The transport of the servers.
@@ -41,16 +40,16 @@ pub struct WebCache<N: StandIn, F: StandIn> {
     counts: CacheCounts,
 }
 
-/// What a [`WebCache`] did.
+/// Counters of a [`WebCache`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheCounts {
-    /// Requests that were answered from what is kept.
+    /// Requests answered from the cache.
     pub hits: u64,
-    /// Requests that went on.
+    /// Requests forwarded to a server.
     pub misses: u64,
-    /// Bytes of answers from what is kept.
+    /// Octets of responses from the cache.
     pub hit_bytes: u64,
-    /// Bytes of answers that came from servers.
+    /// Octets of responses from servers.
     pub missed_bytes: u64,
 }
 
@@ -58,18 +57,18 @@ pub struct CacheCounts {
 #[derive(Debug)]
 struct Visit<I> {
     far: Option<I>,
-    /// The head of a request, as far as it has come.
+    /// The octets of a request's head received so far.
     head: Vec<u8>,
-    /// What is left of a request, and whether it goes on.
+    /// Octets left of a request, and whether it is forwarded.
     body: Option<(u64, bool)>,
-    /// The head of a request that is to go on.
+    /// The head of a request that is being forwarded.
     onward: Vec<u8>,
     answers: VecDeque<Answer>,
     user_ended: bool,
     over: bool,
 }
 
-/// An answer that is due.
+/// A response that is due.
 #[derive(Debug)]
 struct Answer {
     head: Head,
@@ -80,12 +79,12 @@ struct Answer {
 #[derive(Debug)]
 enum From {
     Store(Rc<[u8]>),
-    /// The server; kept so far.
+    /// The server; the octets to be cached so far.
     Far(Vec<u8>),
 }
 
-impl<N: StandIn, F: StandIn> WebCache<N, F> {
-    /// A cache for `users` that keeps `capacity` bytes of answers.
+impl<N: Interceptor, F: Interceptor> WebCache<N, F> {
+    /// A cache for `users` with a capacity of `capacity` octets.
     pub fn new(near: N, far: F, users: impl IntoIterator<Item = NodeId>, capacity: u64) -> Self {
         Self {
             near,
@@ -99,17 +98,17 @@ impl<N: StandIn, F: StandIn> WebCache<N, F> {
         }
     }
 
-    /// What it did so far.
+    /// Its counters.
     pub fn counts(&self) -> CacheCounts {
         self.counts
     }
 
-    /// Bytes of answers that it keeps.
+    /// Octets of cached responses.
     pub fn kept(&self) -> u64 {
         self.store.bytes()
     }
 
-    /// Connections of users that it knows.
+    /// Number of open user connections.
     pub fn visits(&self) -> usize {
         self.visits.len()
     }
@@ -158,7 +157,7 @@ impl<N: StandIn, F: StandIn> WebCache<N, F> {
         | StreamEvent::Gone(far)) = event;
         let Some(&near) = self.by_far.get(&far) else { return };
         match event {
-            // Nobody opens anything this way.
+            // Servers open no streams.
             StreamEvent::Opened(_) => {}
             StreamEvent::Readable(_) | StreamEvent::Writable(_) => self.pump(now, near),
             StreamEvent::Ended(_) => {
@@ -177,7 +176,7 @@ impl<N: StandIn, F: StandIn> WebCache<N, F> {
         }
     }
 
-    /// The server sends no more: a user who waits for it gets nothing.
+    /// The server has ended: users waiting for it receive nothing.
     fn leave(&mut self, now: Instant, near: N::Id) {
         let Some(visit) = self.visits.get(&near) else { return };
         if visit.answers.iter().any(|answer| matches!(answer.from, From::Far(_))) {
@@ -185,7 +184,7 @@ impl<N: StandIn, F: StandIn> WebCache<N, F> {
         }
     }
 
-    /// Moves everything of a user's connection that can move.
+    /// Moves as many octets of a user's connection as possible.
     fn pump(&mut self, now: Instant, near: N::Id) {
         while self.ask(now, near) | self.answer(now, near) {}
         let Some(visit) = self.visits.get_mut(&near) else { return };
@@ -199,7 +198,7 @@ impl<N: StandIn, F: StandIn> WebCache<N, F> {
         }
     }
 
-    /// Reads requests; says whether any byte moved.
+    /// Reads requests; returns whether any octet moved.
     fn ask(&mut self, now: Instant, near: N::Id) -> bool {
         let Some(visit) = self.visits.get_mut(&near) else { return false };
         let mut moved = false;
@@ -222,7 +221,7 @@ impl<N: StandIn, F: StandIn> WebCache<N, F> {
                     let count = left.min(bytes.len() as u64) as usize;
                     self.far.write(now, far, &bytes[..count])
                 }
-                // The server is gone.
+                // The connection to the server is closed.
                 (Some((_, true)), None) => 0,
             };
             if taken == 0 {
@@ -266,7 +265,7 @@ impl<N: StandIn, F: StandIn> WebCache<N, F> {
         }
     }
 
-    /// Writes answers; says whether any byte moved.
+    /// Writes responses; returns whether any octet moved.
     fn answer(&mut self, now: Instant, near: N::Id) -> bool {
         let Some(visit) = self.visits.get_mut(&near) else { return false };
         let mut moved = false;
@@ -327,7 +326,7 @@ impl<I> Default for Visit<I> {
 }
 
 impl<I> Visit<I> {
-    /// Nothing was asked that is not answered.
+    /// No request is outstanding.
     fn is_idle(&self) -> bool {
         self.head.is_empty()
             && self.body.is_none()
@@ -336,7 +335,7 @@ impl<I> Visit<I> {
     }
 }
 
-impl<N: StandIn, F: StandIn> Node for WebCache<N, F> {
+impl<N: Interceptor, F: Interceptor> Node for WebCache<N, F> {
     fn handle_packet(&mut self, now: Instant, packet: &mut Packet) {
         let of_user = self.users.contains(&packet.from.node);
         if self.near.wants(packet) || of_user && self.near.opens(packet) {
@@ -350,7 +349,7 @@ impl<N: StandIn, F: StandIn> Node for WebCache<N, F> {
     }
 
     fn poll_transmit(&mut self, now: Instant, out: &mut Outbox<'_>) {
-        self.passing.drain(..).for_each(|packet| out.pass_on(packet));
+        self.passing.drain(..).for_each(|packet| out.forward_on(packet));
         self.near.poll_transmit(now, out);
         self.far.poll_transmit(now, out);
         self.events(now);

@@ -1,12 +1,12 @@
-//! What a cache keeps.
+//! The cached objects.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Names an object: its pattern, and how long it is.
+/// Identifies an object: its pattern and its length.
 pub(super) type Key = (u64, u64);
 
-/// Objects up to so many bytes together; what was not asked for longest goes first.
+/// Objects up to a total size; the least recently used is discarded first.
 #[derive(Debug)]
 pub(super) struct Store {
     capacity: u64,
@@ -26,7 +26,7 @@ impl Store {
         self.bytes
     }
 
-    /// Whether an object of so many bytes is ever kept.
+    /// Whether an object of this size can be cached.
     pub(super) fn keeps(&self, bytes: u64) -> bool {
         bytes <= self.capacity
     }
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_not_asked_for_longest_goes_first() {
+    fn least_recently_used_object_is_discarded_first() {
         let mut store = Store::new(10);
         for tag in 1..=2 {
             store.put((tag, 4), vec![tag as u8; 4]);

@@ -16,8 +16,8 @@ fn at(secs: u64) -> Instant {
 type Asks = Host<Tcp, Client<TcpId>>;
 type Cache = WebCache<Tcp, Tcp>;
 
-/// Two users behind a cache, the satellite behind it, and a server; the second user asks a minute
-/// after the first. The seconds that each took.
+/// Two users behind a cache, with the satellite between cache and server; the second user starts a
+/// minute after the first. Returns the seconds of each.
 fn run(plans: impl Fn(Instant) -> Vec<ConnectionPlan>, capacity: u64) -> ([f64; 2], CacheCounts) {
     let link = |words: &str| -> LinkConfig { satlink::words::parse_link(words).expect("words") };
     let tcp = TcpConfig::sack();
@@ -54,7 +54,7 @@ fn run(plans: impl Fn(Instant) -> Vec<ConnectionPlan>, capacity: u64) -> ([f64; 
 }
 
 #[test]
-fn what_one_has_read_another_has_at_once() {
+fn second_user_is_served_from_the_cache() {
     let page = S1711_PAGES[0];
     for http in [
         Http::PerElement { at_once: 4 },
@@ -71,7 +71,7 @@ fn what_one_has_read_another_has_at_once() {
 }
 
 #[test]
-fn a_cache_without_room_splits_and_nothing_more() {
+fn cache_without_capacity_only_splits() {
     let plans = |start| Http::Pipelined.plans(start, &S1711_PAGES[0].even(), 300);
     let ([first, second], counts) = run(plans, 1_000);
     assert_eq!((counts.misses, counts.hits), (60, 0));
@@ -79,13 +79,13 @@ fn a_cache_without_room_splits_and_nothing_more() {
 }
 
 #[test]
-fn what_is_sent_to_a_server_goes_there_each_time() {
+fn uploads_are_always_forwarded() {
     let plans = |start| {
         let mut plans = ConnectionPlan::file(start, 50_000);
         plans.push(ConnectionPlan::upload(start, 100_000));
         plans
     };
     let (_, counts) = run(plans, 1_000_000);
-    // Both uploads; the file, the command before it and the one after it once each.
+    // Both uploads; once each the file, the command before it and the one after it.
     assert_eq!((counts.misses, counts.hits), (2 + 3, 3));
 }

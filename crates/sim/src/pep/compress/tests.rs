@@ -1,4 +1,4 @@
-//! Compressed links: frames by hand, and transfers whose every byte is checked.
+//! Compressed links: constructed frames, and transfers whose octets are verified.
 
 use super::*;
 use crate::Network;
@@ -14,9 +14,9 @@ fn at(secs: u64) -> Instant {
     Instant::ZERO + Span::from_secs(secs)
 }
 
-fn pass(element: &mut impl Element, way: Way, packet: &Packet) -> Vec<(Way, Packet)> {
-    let mut out = Leaving::new();
-    element.pass(Instant::ZERO, way, packet.clone(), &mut out);
+fn pass(element: &mut impl Element, toward: Toward, packet: &Packet) -> Vec<(Toward, Packet)> {
+    let mut out = Output::new();
+    element.pass(Instant::ZERO, toward, packet.clone(), &mut out);
     out.into()
 }
 
@@ -34,26 +34,26 @@ fn segment(sequence: u64, acknowledgement: u64, len: u32) -> Segment {
 }
 
 #[test]
-fn headers_of_tcp_shrink_to_what_rfc_2507_makes_of_them() {
+fn tcp_headers_have_the_lengths_of_rfc_2507() {
     let [left, right] = [0, 1].map(NodeId::numbered);
     let packet = |segment| Packet::tcp(left, right, Box::new(segment));
-    let mut compressor = HeaderCompressor::new(Way::Right);
-    let mut decompressor = HeaderDecompressor::new(Way::Right);
-    // Full; then 1,460 on: 4 + 3; the same acknowledgement, the next: 4 + 1 when it is 200 on.
+    let mut compressor = HeaderCompressor::new(Toward::Right);
+    let mut decompressor = HeaderDecompressor::new(Toward::Right);
+    // Full; then 1,460 further: 4 + 3; the same acknowledgement; the next, 200 further: 4 + 1.
     let steps = [
         (segment(1, 1, 1_460), 40),
         (segment(1_461, 1, 1_460), 7),
         (segment(2_921, 1, 100), 7),
         (segment(3_021, 1, 100), 5),
         (segment(3_121, 201, 100), 6),
-        // It goes back: full.
+        // The number decreases: full.
         (segment(1_461, 201, 1_460), 40),
     ];
     for (segment, header) in steps {
         let (whole, len) = (packet(segment), segment.payload.len as usize);
-        let sent = pass(&mut compressor, Way::Right, &whole).remove(0).1;
+        let sent = pass(&mut compressor, Toward::Right, &whole).remove(0).1;
         assert_eq!(sent.len() - len, header, "{segment:?}");
-        let came = pass(&mut decompressor, Way::Right, &sent).remove(0).1;
+        let came = pass(&mut decompressor, Toward::Right, &sent).remove(0).1;
         assert_eq!((came.len(), came.segment()), (whole.len(), Some(&segment)));
     }
     let counts = compressor.counts();
@@ -62,21 +62,21 @@ fn headers_of_tcp_shrink_to_what_rfc_2507_makes_of_them() {
 }
 
 #[test]
-fn a_packet_after_a_lost_one_cannot_be_made_and_a_full_header_repairs() {
+fn context_is_damaged_by_a_loss_and_repaired_by_a_full_header() {
     let [left, right] = [0, 1].map(NodeId::numbered);
-    let mut compressor = HeaderCompressor::new(Way::Right);
-    let mut decompressor = HeaderDecompressor::new(Way::Right);
+    let mut compressor = HeaderCompressor::new(Toward::Right);
+    let mut decompressor = HeaderDecompressor::new(Toward::Right);
     let mut step = |sequence, lost| {
         let packet = Packet::tcp(left, right, Box::new(segment(sequence, 1, 100)));
-        let sent = pass(&mut compressor, Way::Right, &packet).remove(0).1;
+        let sent = pass(&mut compressor, Toward::Right, &packet).remove(0).1;
         if lost {
             return "lost";
         }
-        let mut came = pass(&mut decompressor, Way::Right, &sent);
+        let mut came = pass(&mut decompressor, Toward::Right, &sent);
         match came.pop() {
-            Some((Way::Right, _)) => "made",
-            Some((Way::Left, request)) => {
-                assert_eq!(pass(&mut compressor, Way::Left, &request).len(), 0, "taken");
+            Some((Toward::Right, _)) => "made",
+            Some((Toward::Left, request)) => {
+                assert_eq!(pass(&mut compressor, Toward::Left, &request).len(), 0, "taken");
                 "asked for"
             }
             None => "dropped",
@@ -85,15 +85,15 @@ fn a_packet_after_a_lost_one_cannot_be_made_and_a_full_header_repairs() {
     let after_loss = [(1, false), (101, true), (201, false), (301, false)];
     let became = after_loss.map(|(sequence, lost)| step(sequence, lost));
     assert_eq!(became, ["made", "lost", "asked for", "made"]);
-    // Before the answer to the request comes, one goes back.
-    let again = [(401, true), (501, false), (401, false), (601, false)];
-    let became = again.map(|(sequence, lost)| step(sequence, lost));
+    // Before the request is answered a number decreases.
+    let retransmitted = [(401, true), (501, false), (401, false), (601, false)];
+    let became = retransmitted.map(|(sequence, lost)| step(sequence, lost));
     assert_eq!(became, ["lost", "asked for", "made", "made"]);
     assert_eq!(decompressor.counts().dropped, 2);
 }
 
-/// 300 kbyte between two hosts, over a link that is compressed both ways or not: octets that
-/// crossed it, and what was saved and dropped.
+/// Transfers 300 kbyte between two hosts, with or without compression in both directions. Returns
+/// the octets on the link, and the octets saved and packets dropped.
 fn transfer<T: Transport>(
     words: &str,
     compressed: bool,
@@ -113,8 +113,8 @@ where
     type Left = Inline<(HeaderCompressor, HeaderDecompressor)>;
     type Right = Inline<(HeaderDecompressor, HeaderCompressor)>;
     let (near, far) = if compressed {
-        let near = (HeaderCompressor::new(Way::Right), HeaderDecompressor::new(Way::Left));
-        let far = (HeaderDecompressor::new(Way::Right), HeaderCompressor::new(Way::Left));
+        let near = (HeaderCompressor::new(Toward::Right), HeaderDecompressor::new(Toward::Left));
+        let far = (HeaderDecompressor::new(Toward::Right), HeaderCompressor::new(Toward::Left));
         (
             net.gateway_with(|_| Inline::new(near, [source])),
             net.gateway_with(|_| Inline::new(far, [source])),
@@ -151,26 +151,26 @@ fn over_stp(words: &str, compressed: bool) -> (u64, Compressed) {
 }
 
 #[test]
-fn a_compressed_link_carries_the_same_bytes_in_fewer_octets() {
-    // 1,172 segments of 256 bytes, each of which saves 33 of its 40 octets.
+fn compression_reduces_octets_on_the_link() {
+    // 1,172 segments of 256 octets, each of which saves 33 of its 40 octets of header.
     let (plain, _) = over_tcp("", false);
     let (short, counts) = over_tcp("", true);
     assert_eq!(plain - short, counts.saved);
     assert!(counts.saved > 1_170 * 33 && counts.full < 10, "{counts:?}");
-    // Of STP's 36 octets at least 19 go, save with the full ones.
+    // Of STP's 36 octets at least 19 are saved, except on full headers.
     let (plain, _) = over_stp("", false);
     let (short, counts) = over_stp("", true);
     assert!(short < plain - 1_172 * 17 && counts.saved > 1_172 * 17, "{plain} {short} {counts:?}");
 }
 
 #[test]
-fn on_a_link_that_loses_every_byte_arrives_all_the_same() {
+fn all_octets_arrive_on_a_compressed_link_with_loss() {
     for over in [over_tcp, over_stp] {
         let (_, counts) = over("loss 2%", true);
         assert!(counts.short > 500, "{counts:?}");
     }
-    // TCP's context is broken by every loss, XSTP's by none of a few in a row (RFC 2507 warns of
-    // the first; CMP-3.1.4 rules the second).
+    // TCP's context is damaged by every loss (as RFC 2507 warns), XSTP's by none of a few
+    // consecutive ones (CMP-3.1.4).
     let [(_, tcp), (_, stp)] = [over_tcp("loss 2%", true), over_stp("loss 2%", true)];
     assert!(tcp.dropped > 20 && stp.dropped == 0, "{tcp:?} {stp:?}");
 }

@@ -1,4 +1,4 @@
-//! The bucket by hand, and what it does for a burst.
+//! The bucket with constructed packets, and its effect on a burst.
 
 use super::*;
 use crate::Network;
@@ -19,16 +19,16 @@ fn packet(bytes: usize) -> Packet {
     Packet::udp(left, right, vec![0; bytes - 28])
 }
 
-/// One byte in a millisecond, 300 kept.
+/// One octet per millisecond, a bucket of 300.
 fn bucket(limit: u64) -> TokenBucket {
     TokenBucket { rate: BitRate::from_bps(8_000), bucket: 300, limit }
 }
 
 #[test]
-fn a_full_bucket_lets_a_burst_go_and_then_one_byte_in_a_millisecond() {
-    let (mut shaper, mut out) = (Shaper::new(bucket(700), Way::Right), Leaving::new());
+fn full_bucket_allows_a_burst_and_then_the_token_rate() {
+    let (mut shaper, mut out) = (Shaper::new(bucket(700), Toward::Right), Output::new());
     for _ in 0..5 {
-        shaper.pass(at(1_000), Way::Right, packet(100), &mut out);
+        shaper.pass(at(1_000), Toward::Right, packet(100), &mut out);
     }
     assert_eq!(out.len(), 3, "300 bytes of tokens");
     for (millis, gone) in [(1_100, 4), (1_200, 5)] {
@@ -36,10 +36,10 @@ fn a_full_bucket_lets_a_burst_go_and_then_one_byte_in_a_millisecond() {
         shaper.handle_timeout(at(millis), &mut out);
         assert_eq!(out.len(), gone);
     }
-    // Empty; after 250 ms there are 250 bytes of tokens, after a second not more than 300.
+    // Empty; after 250 ms there are 250 tokens, after 1 s at most 300.
     for (millis, gone) in [(1_450, 7), (3_000, 10)] {
         while shaper.poll_timeout().is_none_or(|next| next <= at(millis)) {
-            shaper.pass(at(millis), Way::Right, packet(100), &mut out);
+            shaper.pass(at(millis), Toward::Right, packet(100), &mut out);
         }
         assert_eq!(out.len(), gone);
         let rest = shaper.poll_timeout().expect("one waits");
@@ -49,25 +49,25 @@ fn a_full_bucket_lets_a_burst_go_and_then_one_byte_in_a_millisecond() {
 }
 
 #[test]
-fn a_limit_that_is_the_bucket_polices() {
-    let (mut shaper, mut out) = (Shaper::new(bucket(300), Way::Right), Leaving::new());
+fn limit_equal_to_the_bucket_polices() {
+    let (mut shaper, mut out) = (Shaper::new(bucket(300), Toward::Right), Output::new());
     for _ in 0..10 {
-        shaper.pass(at(0), Way::Right, packet(100), &mut out);
-        shaper.pass(at(0), Way::Left, packet(100), &mut out);
+        shaper.pass(at(0), Toward::Right, packet(100), &mut out);
+        shaper.pass(at(0), Toward::Left, packet(100), &mut out);
     }
-    assert_eq!(out.iter().filter(|(way, _)| *way == Way::Right).count(), 3);
+    assert_eq!(out.iter().filter(|(toward, _)| *toward == Toward::Right).count(), 3);
     assert_eq!(out.len(), 13, "the other way is open");
     assert_eq!(shaper.counts(), Shaped { passed: 3, dropped: 7, ..Shaped::default() });
     assert_eq!(shaper.poll_timeout(), None);
 }
 
 #[test]
-fn a_clock_in_steps_lets_a_bucket_go_in_each() {
-    // A byte in a millisecond and a clock of a second: 300 of the 1,000 tokens are kept.
-    let shaper = Shaper::new(bucket(100_000), Way::Right).stepping(Span::from_secs(1));
-    let (mut shaper, mut out) = (shaper, Leaving::new());
+fn at_most_one_bucket_is_sent_per_clock_tick() {
+    // One octet per millisecond and a clock resolution of 1 s: 300 of the 1,000 tokens are kept.
+    let shaper = Shaper::new(bucket(100_000), Toward::Right).stepping(Span::from_secs(1));
+    let (mut shaper, mut out) = (shaper, Output::new());
     for _ in 0..12 {
-        shaper.pass(at(1_500), Way::Right, packet(100), &mut out);
+        shaper.pass(at(1_500), Toward::Right, packet(100), &mut out);
     }
     assert_eq!(out.len(), 3);
     for (millis, gone) in [(2_000, 6), (3_000, 9), (4_000, 12)] {
@@ -80,16 +80,16 @@ fn a_clock_in_steps_lets_a_bucket_go_in_each() {
 }
 
 proptest! {
-    /// In any stretch of time no more goes than the bucket and its tokens; nothing is lost
-    /// unseen; order is kept.
+    /// In any interval at most the bucket and the interval's tokens are sent; drops are counted;
+    /// the order is kept.
     #[test]
-    fn no_stretch_of_time_has_more_than_its_tokens(
+    fn no_interval_exceeds_its_tokens(
         arrivals in prop::collection::vec((0..200_u64, 40..300_usize), 1..80),
         limit in 300..2_000_u64,
     ) {
-        let mut shaper = Shaper::new(bucket(limit), Way::Right);
-        let (mut out, mut gone, mut now) = (Leaving::new(), Vec::new(), 0);
-        let mut take = |millis: u64, out: &mut Leaving| {
+        let mut shaper = Shaper::new(bucket(limit), Toward::Right);
+        let (mut out, mut gone, mut now) = (Output::new(), Vec::new(), 0);
+        let mut take = |millis: u64, out: &mut Output| {
             gone.extend(out.drain(..).map(|(_, packet)| (millis, packet.len() as u64)));
         };
         for &(pause, bytes) in &arrivals {
@@ -98,7 +98,7 @@ proptest! {
                 take(millis, &mut out);
             }
             now += pause;
-            shaper.pass(at(now), Way::Right, packet(bytes), &mut out);
+            shaper.pass(at(now), Toward::Right, packet(bytes), &mut out);
             take(now, &mut out);
         }
         for millis in now..now + 5_000 {
@@ -107,13 +107,13 @@ proptest! {
         }
         let counts = shaper.counts();
         prop_assert_eq!(counts.passed + counts.dropped, arrivals.len() as u64);
-        prop_assert!(counts.passed == gone.len() as u64 && counts.most_waiting <= limit - 300);
+        prop_assert!(counts.passed == gone.len() as u64 && counts.max_queued <= limit - 300);
         for first in 0..gone.len() {
             let mut sum = 0;
             for &(millis, bytes) in &gone[first..] {
                 sum += bytes;
                 let tokens = 300 + millis - gone[first].0;
-                // A millisecond for when it is asked.
+                // 1 ms for the time of the call.
                 prop_assert!(sum <= tokens + 1, "{} of {}", sum, tokens);
             }
         }
@@ -121,8 +121,8 @@ proptest! {
 }
 
 #[test]
-fn a_sender_that_is_shaped_to_the_bottleneck_loses_nothing_there() {
-    // S.1711 Annex 3, 3.3.2: a fast network, a slower one behind it, a short queue between.
+fn shaped_sender_has_no_loss_at_the_bottleneck() {
+    // S.1711 Annex 3, 3.3.2: a fast network, a slower one behind it, a short queue between them.
     let run = |shaped: bool| {
         let tcp = TcpConfig { receive_buffer: 160_000, ..TcpConfig::sack() };
         let link = |words: &str| satlink::words::parse_link(words).expect("words");
@@ -133,7 +133,8 @@ fn a_sender_that_is_shaped_to_the_bottleneck_loses_nothing_there() {
         let source = net.host_with(|node| TcpSource::new(node, vec![plan]));
         let rate = BitRate::from_kbps(if shaped { 1_950 } else { 100_000 });
         let config = TokenBucket { rate, bucket: 6_000, limit: 400_000 };
-        let sender = net.gateway_with(|_| Inline::new(Shaper::new(config, Way::Right), [source]));
+        let sender =
+            net.gateway_with(|_| Inline::new(Shaper::new(config, Toward::Right), [source]));
         net.link(source, sender, &link("both rate 100mbit"));
         let space = net.link(sender, sink, &link("both rate 2mbit delay 270ms limit 10k"));
         net.run_until(at(60_000));

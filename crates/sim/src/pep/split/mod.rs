@@ -1,4 +1,4 @@
-//! Splitting: a gateway that ends connections on one side and opens them anew on the other.
+//! Splitting: a gateway that terminates connections on one side and opens new ones on the other.
 //!
 //! ```text
 //!   two segments    user ──TCP── [Split] ──TCP over the satellite── user
@@ -6,32 +6,32 @@
 //! ```
 //!
 //! ITU-R S.1711 Annex 2, sections 3.1 and 3.2; RFC 3135, section 2.4; Henderson and Katz 1999,
-//! section 6. Both neighbours see the other end's address (RFC 3135, section 2.5). What a side
-//! sends is confirmed to it at once and kept until the other side has it, also while the other
-//! side's connection is not yet there.
+//! section 6. Both neighbours see the address of the remote end (RFC 3135, section 2.5). Data from
+//! one side is acknowledged to it immediately and buffered until the other side has acknowledged
+//! it, also while the other side's connection is being opened.
 //!
-//! An end is passed on when everything before it has been, and confirmed only when the other
-//! side has confirmed it: so a connection does not close in order unless all of it has arrived
-//! (Henderson and Katz, section 6.1). A reset is passed on at once.
+//! An end of stream is forwarded after all data before it, and acknowledged only when the other
+//! side has acknowledged it, so a connection closes in order only if all its data has arrived
+//! (Henderson and Katz, section 6.1). A reset is forwarded immediately.
 
-use super::BufferNeed;
-use super::need::{Level, Levels};
-use crate::host::{StandIn, StreamEvent, carry};
+use super::BufferUsage;
+use super::buffer_usage::{Level, Levels};
+use crate::host::{Interceptor, StreamEvent, carry};
 use crate::network::{Node, NodeId, Outbox, Packet};
 use std::collections::{BTreeMap, BTreeSet};
 use units::Instant;
 
 /// A gateway between the transports `left` and `right`. Streams may be opened from either side.
-/// What neither takes passes by.
-pub struct Split<L: StandIn, R: StandIn> {
-    /// The transport of the nodes that were given, and of whoever they talk to in their name.
+/// Packets that neither transport handles are forwarded.
+pub struct Split<L: Interceptor, R: Interceptor> {
+    /// The transport of the given nodes, and of the hosts that they address.
     pub left: L,
     /// The transport of all others.
     pub right: R,
     lefts: BTreeSet<NodeId>,
     pairs: BTreeMap<L::Id, Pair<R::Id>>,
     by_right: BTreeMap<R::Id, L::Id>,
-    /// Pairs with an end that is not confirmed.
+    /// Pairs with an end that is not acknowledged.
     ending: BTreeSet<L::Id>,
     passing: Vec<Packet>,
     levels: Levels,
@@ -40,16 +40,16 @@ pub struct Split<L: StandIn, R: StandIn> {
 #[derive(Clone, Copy, Debug)]
 struct Pair<I> {
     right: I,
-    /// Left, right: the peer has ended, its end is passed on, and confirmed to it.
+    /// For left and right: the peer has ended; its end is forwarded; its end is acknowledged.
     ended: [bool; 2],
     passed: [bool; 2],
     confirmed: [bool; 2],
     gone: [bool; 2],
-    /// Bytes held; none when nothing more will be.
+    /// Octets buffered; `None` when no more will be.
     level: Option<Level>,
 }
 
-impl<L: StandIn, R: StandIn> Split<L, R> {
+impl<L: Interceptor, R: Interceptor> Split<L, R> {
     /// A gateway with the nodes `lefts` on its left side.
     pub fn new(left: L, right: R, lefts: impl IntoIterator<Item = NodeId>) -> Self {
         Self {
@@ -64,14 +64,14 @@ impl<L: StandIn, R: StandIn> Split<L, R> {
         }
     }
 
-    /// Connections that it carries now, those included of which only the waiting is left.
+    /// Number of connections that it carries, those in their final linger time included.
     pub fn carried(&self) -> usize {
         self.pairs.len()
     }
 
-    /// The memory that connections have needed so far.
-    pub fn need(&self) -> BufferNeed {
-        self.levels.need(self.pairs.values().filter_map(|pair| pair.level.as_ref()))
+    /// The memory used by connections so far.
+    pub fn usage(&self) -> BufferUsage {
+        self.levels.usage(self.pairs.values().filter_map(|pair| pair.level.as_ref()))
     }
 
     fn events(&mut self, now: Instant) {
@@ -152,7 +152,7 @@ impl<L: StandIn, R: StandIn> Split<L, R> {
         self.by_right.insert(right, left);
     }
 
-    /// Changes a pair, and forgets it when both its streams are over.
+    /// Changes a pair, and discards it when both its streams are closed.
     fn change(&mut self, now: Instant, left: L::Id, change: impl FnOnce(&mut Pair<R::Id>)) {
         let Some(pair) = self.pairs.get_mut(&left) else { return };
         change(pair);
@@ -173,7 +173,7 @@ impl<L: StandIn, R: StandIn> Split<L, R> {
             pair.passed[0] = true;
             self.ending.insert(left);
         }
-        self.weigh(now, left);
+        self.update_level(now, left);
     }
 
     fn carry_left(&mut self, now: Instant, left: L::Id) {
@@ -183,10 +183,10 @@ impl<L: StandIn, R: StandIn> Split<L, R> {
             pair.passed[1] = true;
             self.ending.insert(left);
         }
-        self.weigh(now, left);
+        self.update_level(now, left);
     }
 
-    /// Confirms ends that the other side has confirmed; says whether there were any.
+    /// Acknowledges ends that the other side has acknowledged; returns whether there were any.
     fn confirm(&mut self, now: Instant) -> bool {
         let mut any = false;
         let (left, right) = (&mut self.left, &mut self.right);
@@ -207,8 +207,8 @@ impl<L: StandIn, R: StandIn> Split<L, R> {
         any
     }
 
-    /// Takes down how much a connection has here.
-    fn weigh(&mut self, now: Instant, left: L::Id) {
+    /// Records the octets buffered for a connection.
+    fn update_level(&mut self, now: Instant, left: L::Id) {
         let Some(pair) = self.pairs.get_mut(&left) else { return };
         let held = self.left.held(left) + self.right.held(pair.right);
         let Some(level) = &mut pair.level else { return };
@@ -220,16 +220,16 @@ impl<L: StandIn, R: StandIn> Split<L, R> {
         }
     }
 
-    /// What a packet of a known stream, by its left name, has changed.
+    /// Handles the effects of a packet of a known stream, given by its left identifier.
     fn after(&mut self, now: Instant, left: Option<L::Id>) {
         self.events(now);
         if let Some(left) = left {
-            self.weigh(now, left);
+            self.update_level(now, left);
         }
     }
 }
 
-impl<L: StandIn, R: StandIn> Node for Split<L, R> {
+impl<L: Interceptor, R: Interceptor> Node for Split<L, R> {
     fn handle_packet(&mut self, now: Instant, packet: &mut Packet) {
         let from_left = self.lefts.contains(&packet.from.node);
         if self.left.wants(packet) || from_left && self.left.opens(packet) {
@@ -247,7 +247,7 @@ impl<L: StandIn, R: StandIn> Node for Split<L, R> {
     }
 
     fn poll_transmit(&mut self, now: Instant, out: &mut Outbox<'_>) {
-        self.passing.drain(..).for_each(|packet| out.pass_on(packet));
+        self.passing.drain(..).for_each(|packet| out.forward_on(packet));
         self.left.poll_transmit(now, out);
         self.right.poll_transmit(now, out);
         self.events(now);

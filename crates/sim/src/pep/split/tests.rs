@@ -1,4 +1,4 @@
-//! Connections through gateways that nobody sees.
+//! Connections through transparent gateways.
 
 use super::*;
 use crate::Network;
@@ -24,7 +24,7 @@ fn lan() -> LinkConfig {
 
 const SPACE: &str = "profile geo";
 
-/// A user, a gateway on the near side of the satellite, one on the far side, a server.
+/// A user, a gateway at each end of the satellite link, a server.
 struct Three {
     net: Network,
     user: NodeId,
@@ -34,7 +34,7 @@ struct Three {
     wire: LinkId,
 }
 
-/// The gateways of three segments, which speak what `near` and `far` make.
+/// The gateways of three segments; `near` and `far` make their transports on the satellite.
 fn three<A, S, N>(
     words: &str,
     middle: impl Fn(NodeId) -> N,
@@ -42,7 +42,7 @@ fn three<A, S, N>(
     user: impl FnOnce(Tcp) -> A,
 ) -> Three
 where
-    N: StandIn,
+    N: Interceptor,
     A: Node,
     S: Node,
 {
@@ -66,7 +66,7 @@ type Answers = Host<Tcp, Server<TcpId>>;
 
 const BYTES: u64 = 3_000_000;
 
-fn upload<N: StandIn>(words: &str, middle: impl Fn(NodeId) -> N) -> Three {
+fn upload<N: Interceptor>(words: &str, middle: impl Fn(NodeId) -> N) -> Three {
     three(
         words,
         middle,
@@ -83,7 +83,7 @@ fn tcp(node: NodeId) -> Tcp {
     Tcp::gateway(node, &TcpConfig::sack())
 }
 
-fn arrives<N: StandIn>(words: &str, middle: impl Fn(NodeId) -> N) -> Three {
+fn arrives<N: Interceptor>(words: &str, middle: impl Fn(NodeId) -> N) -> Three {
     let mut run = upload(words, middle);
     run.net.run_until(at(400));
     let seen = &run.net.node::<Receiver>(run.server).application;
@@ -95,22 +95,22 @@ fn arrives<N: StandIn>(words: &str, middle: impl Fn(NodeId) -> N) -> Three {
 }
 
 #[test]
-fn three_segments_bring_every_byte_whatever_the_middle_speaks() {
+fn three_segments_deliver_all_octets_with_every_middle_transport() {
     for words in ["profile geo", "profile geo both loss 2%", "profile geo outage at 3s for 2s"] {
         let run = arrives(words, stp);
         let near = run.net.node::<Split<Tcp, Xstp>>(run.near);
-        assert_eq!((near.carried(), near.need().connections), (0, 1), "{words}");
+        assert_eq!((near.carried(), near.usage().connections), (0, 1), "{words}");
         assert_eq!(run.net.node::<Split<Xstp, Tcp>>(run.far).carried(), 0);
         let run = arrives(words, tcp);
         let near = run.net.node::<Split<Tcp, Tcp>>(run.near);
-        assert_eq!((near.carried(), near.need().connections), (0, 1), "{words}");
+        assert_eq!((near.carried(), near.usage().connections), (0, 1), "{words}");
         assert_eq!(run.net.node::<Split<Tcp, Tcp>>(run.far).carried(), 0);
     }
 }
 
 /// A server, a gateway before the satellite, users behind it.
 #[test]
-fn two_segments_bring_pages_and_files() {
+fn two_segments_deliver_pages_and_files() {
     let (plain, space) = (TcpConfig::new_reno(), TcpConfig::sack());
     let mut net = Network::new(7, 0);
     let server =
@@ -131,13 +131,13 @@ fn two_segments_bring_pages_and_files() {
     assert!(seen.is_done() && seen.lost() == 0, "{:?}", seen.exchanged());
     assert_eq!(net.node::<Answers>(server).application.lost(), 0);
     let split = net.node::<Split<Tcp, Tcp>>(gateway);
-    assert_eq!((split.carried(), split.need().connections), (0, 5));
-    assert_eq!(split.left.strangers() + split.right.strangers(), 0);
+    assert_eq!((split.carried(), split.usage().connections), (0, 5));
+    assert_eq!(split.left.unmatched() + split.right.unmatched(), 0);
 }
 
-/// A user whose terminal speaks STP to the one gateway there is.
+/// A user whose terminal uses STP to a single gateway.
 #[test]
-fn two_segments_may_have_stp_on_the_satellite() {
+fn two_segments_work_with_stp_on_the_satellite() {
     let (tcp, space) = (TcpConfig::linux(), SessionConfig::stp_1999());
     let mut net = Network::new(7, 0);
     let server =
@@ -156,12 +156,12 @@ fn two_segments_may_have_stp_on_the_satellite() {
     assert!(seen.is_done() && seen.lost() == 0, "{:?}", seen.exchanged());
     assert_eq!(net.node::<Answers>(server).application.lost(), 0);
     let split = net.node::<Split<Tcp, Xstp>>(gateway);
-    assert_eq!((split.carried(), split.need().connections), (0, 4));
+    assert_eq!((split.carried(), split.usage().connections), (0, 4));
 }
 
-/// Transactions whose requests and ends come with their SYNs, over a gateway that speaks so too.
+/// Transactions with request and FIN on the SYN, with such transactions also between the gateways.
 #[test]
-fn an_end_that_comes_with_the_syn_is_held_back_all_the_same() {
+fn end_on_the_syn_is_held_as_well() {
     let tcp = TcpConfig { opening: simtcp::Opening::Transaction, ..TcpConfig::sack() };
     let mut net = Network::new(7, 0);
     let server =
@@ -183,20 +183,20 @@ fn an_end_that_comes_with_the_syn_is_held_back_all_the_same() {
 }
 
 #[test]
-fn the_sender_gets_on_while_the_other_side_is_not_yet_there() {
-    // The gateway answers from 2 ms away; the server hears of the connection 0.3 s later.
+fn sender_progresses_while_the_other_side_is_being_opened() {
+    // The gateway responds after 2 ms; the server receives the SYN 0.3 s later.
     let mut run = upload(SPACE, stp);
     run.net.run_until(at(1) + Span::from_millis(100));
     let written = run.net.node::<Sender>(run.user).application.written();
     assert!(written > 200_000, "{written}");
     assert_eq!(run.net.node::<Receiver>(run.server).transport.connections().count(), 0);
-    let need = run.net.node::<Split<Tcp, Xstp>>(run.near).need();
-    assert!(need.peak > 100_000, "{need:?}");
+    let usage = run.net.node::<Split<Tcp, Xstp>>(run.near).usage();
+    assert!(usage.peak > 100_000, "{usage:?}");
 }
 
 #[test]
-fn an_end_is_confirmed_when_the_last_byte_is_at_the_far_end() {
-    fn check<N: StandIn>(middle: impl Fn(NodeId) -> N) {
+fn end_is_acknowledged_after_the_last_octet_has_arrived() {
+    fn check<N: Interceptor>(middle: impl Fn(NodeId) -> N) {
         let mut run = upload(SPACE, middle);
         let (user, server) = (run.user, run.server);
         let confirmed = move |net: &Network| {
@@ -208,7 +208,7 @@ fn an_end_is_confirmed_when_the_last_byte_is_at_the_far_end() {
         let seen = &run.net.node::<Receiver>(server).application;
         assert!(seen.is_done() && seen.received() == BYTES);
         let (ended, now) = (seen.streams().next().unwrap().ended.unwrap(), run.net.now());
-        // Back over the satellite, 0.25 s at the least.
+        // The reverse path over the satellite takes at least 0.25 s.
         assert!(now >= ended + Span::from_millis(200), "{now:?} {ended:?}");
     }
     check(stp);
@@ -216,11 +216,11 @@ fn an_end_is_confirmed_when_the_last_byte_is_at_the_far_end() {
 }
 
 #[test]
-fn an_end_whose_bytes_do_not_arrive_is_never_confirmed() {
-    fn check<N: StandIn>(middle: impl Fn(NodeId) -> N) {
+fn end_is_never_acknowledged_if_data_is_lost() {
+    fn check<N: Interceptor>(middle: impl Fn(NodeId) -> N) {
         let mut run = upload(SPACE, middle);
         let (user, server, wire) = (run.user, run.server, run.wire);
-        // The server is gone before the last byte has come to the far gateway.
+        // The server disappears before the last octet has reached the second gateway.
         run.net.change_at(at(2), move |net| {
             net.reconfigure(wire, &link("both loss 100%")).expect("a link");
         });
@@ -239,8 +239,8 @@ fn an_end_whose_bytes_do_not_arrive_is_never_confirmed() {
 }
 
 #[test]
-fn a_reset_is_passed_on_both_ways() {
-    fn check<N: StandIn>(from_user: bool, middle: impl Fn(NodeId) -> N) {
+fn resets_are_forwarded_in_both_directions() {
+    fn check<N: Interceptor>(from_user: bool, middle: impl Fn(NodeId) -> N) {
         let mut run = upload(SPACE, middle);
         let (user, server) = (run.user, run.server);
         run.net.change_at(at(3), move |net| {
@@ -271,8 +271,8 @@ fn a_reset_is_passed_on_both_ways() {
 }
 
 #[test]
-fn whoever_it_is_not_for_passes_by() {
-    // UDP, and TCP whose segments bring no bytes.
+fn packets_of_other_protocols_are_forwarded() {
+    // UDP, and TCP segments without payload octets.
     use crate::tcp::{FlowPlan, TcpSink, TcpSource};
     let tcp = TcpConfig::linux();
     let mut net = Network::new(7, 0);
@@ -297,12 +297,12 @@ fn whoever_it_is_not_for_passes_by() {
         Address::new(sink, 2),
         vec![0]
     )));
-    assert_eq!(split.need().connections, 0);
+    assert_eq!(split.usage().connections, 0);
 }
 
-/// 10 Mbyte over 1.3 Mbit/s and 600 ms, through a gateway with so many bytes for the connection,
-/// a fifth of them on the terrestrial side: the need and the seconds.
-fn with_memory(bytes: u64) -> (BufferNeed, f64) {
+/// Transfers 10 Mbyte over 1.3 Mbit/s and 600 ms, through a gateway with `bytes` octets for the
+/// connection, of which 1/5 on the terrestrial side. Returns the buffer usage and the seconds.
+fn with_memory(bytes: u64) -> (BufferUsage, f64) {
     let host = TcpConfig::sack();
     let gateway =
         TcpConfig { receive_buffer: bytes / 5, send_buffer: bytes - bytes / 5, ..host.clone() };
@@ -322,19 +322,22 @@ fn with_memory(bytes: u64) -> (BufferNeed, f64) {
     let seen = &net.node::<Receiver>(sink).application;
     assert!(seen.is_done());
     let took = seen.streams().next().and_then(|stream| stream.ended).expect("it ended");
-    (net.node::<Split<Tcp, Tcp>>(gateway).need(), took.since(at(0)).as_secs_f64())
+    (net.node::<Split<Tcp, Tcp>>(gateway).usage(), took.since(at(0)).as_secs_f64())
 }
 
 #[test]
-fn two_to_three_products_are_memory_enough() {
-    // Henderson and Katz 1999, section 6.1; the product is 97,500 bytes.
+fn two_to_three_bandwidth_delay_products_suffice() {
+    // Henderson and Katz 1999, section 6.1; the product is 97,500 octets.
     let [(scarce, slow), (enough, fast), (plenty, fastest)] =
         [78_000, 243_000, 480_000].map(with_memory);
     assert!(fast < 1.03 * fastest && slow > 1.2 * fastest, "{slow} {fast} {fastest}");
-    // A greedy sender fills what there is; nothing more is ever held.
-    for (need, given) in [(scarce, 78_000), (enough, 243_000), (plenty, 480_000)] {
-        assert!((given * 9 / 10..=given).contains(&need.peak), "{need:?}");
-        assert!(need.mean <= need.peak as f64 && need.mean > 0.5 * need.peak as f64, "{need:?}");
+    // An unlimited sender fills the available memory, and never more.
+    for (usage, given) in [(scarce, 78_000), (enough, 243_000), (plenty, 480_000)] {
+        assert!((given * 9 / 10..=given).contains(&usage.peak), "{usage:?}");
+        assert!(
+            usage.mean <= usage.peak as f64 && usage.mean > 0.5 * usage.peak as f64,
+            "{usage:?}"
+        );
     }
 }
 

@@ -1,4 +1,4 @@
-//! One connection, as a gateway sees it that acknowledges early.
+//! State of a connection in a gateway that acknowledges early.
 
 use super::SpoofConfig;
 use crate::network::Packet;
@@ -8,23 +8,23 @@ use units::{Instant, Span};
 
 /// Duplicates after which a segment counts as lost (RFC 5681, section 3.2).
 const DUPLICATES: u32 = 3;
-/// Timeouts in a row without a word of the receiver's, after which the connection is given up
-/// (RFC 9293, section 3.8.3; as many as Linux has, tcp_retries2).
+/// Consecutive timeouts without a segment of the receiver after which the connection is aborted
+/// (RFC 9293, section 3.8.3; the value is Linux's tcp_retries2).
 const TIMEOUTS: u32 = 15;
-/// Minimum interval between retransmissions of a segment, however short the round trip.
-const SOONEST: Span = Span::from_millis(1);
-/// The longest timeout.
-const LONGEST: Span = Span::from_secs(60);
+/// Minimum interval between retransmissions of a segment.
+const MIN_INTERVAL: Span = Span::from_millis(1);
+/// Maximum retransmission timeout.
+const MAX_TIMEOUT: Span = Span::from_secs(60);
 
-/// A segment that the receiver may not have.
+/// A segment that the receiver has not acknowledged.
 #[derive(Debug)]
 struct Kept {
     packet: Packet,
     end: u64,
     bytes: u64,
     sent: Option<Instant>,
-    again: bool,
-    /// The receiver says that it has it (RFC 2018).
+    retransmitted: bool,
+    /// The receiver has acknowledged it selectively (RFC 2018).
     sacked: bool,
 }
 
@@ -33,46 +33,46 @@ pub(super) struct Connection {
     memory: u64,
     window: u64,
     least_timeout: Span,
-    /// What the sender has sent without a gap, up to this number.
+    /// Next sequence number expected from the sender.
     received: u64,
-    /// The number of its FIN.
+    /// Sequence number of its FIN.
     fin: Option<u64>,
-    /// By number. What lies below `sent` went out at least once.
+    /// By sequence number. Segments below `sent` were sent at least once.
     kept: BTreeMap<u64, Kept>,
     bytes: u64,
     sent: u64,
-    /// Of the receiver: what it acknowledged, and the edge of its window.
+    /// The receiver's acknowledgement number and window.
     acknowledged: u64,
     edge: u64,
     duplicates: u32,
-    /// Losses below this number are being repaired.
+    /// Losses below this number are being recovered.
     recover: Option<u64>,
     highest_sacked: u64,
-    /// The shifts of windows that the sender and the receiver offered with their SYNs.
+    /// The window scales in the SYNs of sender and receiver.
     offers: [Option<Option<u8>>; 2],
-    /// The numbers of these SYNs.
+    /// The sequence numbers of these SYNs.
     firsts: [u64; 2],
-    /// What the receiver said last; early acknowledgements are made after it.
+    /// The receiver's last segment; early acknowledgements are modelled on it.
     model: Option<Segment>,
-    /// What the sender said last of the other direction.
+    /// The sender's last acknowledgement and window of the other direction.
     latest: Option<(Option<u64>, u16)>,
     /// The timestamp to be echoed to the sender.
     echo: u32,
-    /// Free bytes when the sender was told last.
-    told: u64,
+    /// Free octets when a window was last advertised to the sender.
+    advertised: u64,
     round_trip: Option<Span>,
     timeout: Span,
-    /// When the timer began.
+    /// When the timer was started.
     since: Option<Instant>,
-    /// How often it ran out since the receiver said something.
+    /// Timeouts since the receiver's last segment.
     timeouts: u32,
-    /// A segment is to go although the receiver's window has no room: it asks for an answer.
+    /// A zero-window probe is due.
     probe: bool,
     peer_fin: Option<u64>,
 }
 
 impl Connection {
-    /// Before its opening: either end may begin.
+    /// Creates a connection before its opening by either end.
     pub(super) fn new(config: &SpoofConfig) -> Self {
         Self {
             memory: config.memory,
@@ -93,7 +93,7 @@ impl Connection {
             model: None,
             latest: None,
             echo: 0,
-            told: config.memory,
+            advertised: config.memory,
             round_trip: None,
             timeout: config.timeout,
             since: None,
@@ -103,8 +103,8 @@ impl Connection {
         }
     }
 
-    /// The sender's SYN.
-    pub(super) fn begins(&mut self, syn: &Segment) {
+    /// Handles the sender's SYN.
+    pub(super) fn on_syn(&mut self, syn: &Segment) {
         let first = syn.sequence + 1;
         let window = self.edge - self.acknowledged;
         self.offers[0] = Some(syn.options.window_scale);
@@ -113,8 +113,8 @@ impl Connection {
         self.edge = first + window;
     }
 
-    /// The receiver's SYN.
-    pub(super) fn opened(&mut self, syn: &Segment) {
+    /// Handles the receiver's SYN.
+    pub(super) fn on_syn_ack(&mut self, syn: &Segment) {
         self.offers[1] = Some(syn.options.window_scale);
         self.firsts[1] = syn.sequence;
         self.edge = self.acknowledged + u64::from(syn.window);
@@ -125,8 +125,9 @@ impl Connection {
         self.model = Some(model);
     }
 
-    /// Whether a SYN of the sender (0) or the receiver (1) is one that opened it, come again.
-    pub(super) fn knows(&self, who: usize, syn: &Segment) -> bool {
+    /// Whether a SYN of the sender (0) or the receiver (1) repeats the one that opened the
+    /// connection.
+    pub(super) fn is_opening_syn(&self, who: usize, syn: &Segment) -> bool {
         self.is_open() && self.firsts[who] == syn.sequence
     }
 
@@ -135,8 +136,7 @@ impl Connection {
         self.offers.iter().all(Option::is_some)
     }
 
-    /// Windows are shifted where both ends offer it (RFC 7323, section 2.2); by what the receiver
-    /// says.
+    /// The receiver's window scale, if both ends offer scaling (RFC 7323, section 2.2).
     fn shift(&self) -> u8 {
         match self.offers {
             [Some(Some(_)), Some(Some(shift))] => shift,
@@ -144,13 +144,13 @@ impl Connection {
         }
     }
 
-    /// Both directions have ended, and both know.
+    /// Whether both directions have ended and both ends are acknowledged.
     pub(super) fn is_over(&self) -> bool {
         let said = self.latest.and_then(|(number, _)| number);
         self.end_is_acknowledged() && self.peer_fin.is_some_and(|fin| said > Some(fin))
     }
 
-    /// Bytes kept.
+    /// Octets buffered.
     pub(super) fn kept(&self) -> u64 {
         self.bytes
     }
@@ -159,7 +159,7 @@ impl Connection {
         self.memory.saturating_sub(self.bytes)
     }
 
-    /// Takes a segment with data or FIN; says whether there was room.
+    /// Buffers a segment with data or FIN; returns whether there was room.
     pub(super) fn keep(&mut self, packet: Packet, segment: &Segment) -> bool {
         self.latest = Some((segment.acknowledgement, segment.window));
         if let Some((value, _)) = segment.options.timestamps {
@@ -175,7 +175,7 @@ impl Connection {
         }
         self.bytes += bytes;
         let end = segment.end();
-        let kept = Kept { packet, end, bytes, sent: None, again: false, sacked: false };
+        let kept = Kept { packet, end, bytes, sent: None, retransmitted: false, sacked: false };
         self.kept.insert(segment.sequence, kept);
         while let Some(next) = self.kept.get(&self.received) {
             self.received = next.end;
@@ -183,7 +183,7 @@ impl Connection {
         true
     }
 
-    /// The part of a segment that nothing is kept of, as far as it is in one piece.
+    /// The first contiguous part of a segment that is not buffered yet.
     fn only_new(&self, mut packet: Packet, segment: &Segment) -> Option<(Packet, Segment)> {
         let before = self.kept.range(..=segment.sequence).next_back();
         let from = before.map_or(self.received, |(_, kept)| kept.end.max(self.received));
@@ -198,16 +198,16 @@ impl Connection {
         packet.segment().copied().map(|segment| (packet, segment))
     }
 
-    /// The acknowledgement that the sender gets for `segment`; never one of its FIN.
+    /// The early acknowledgement of `segment`; never one of its FIN.
     pub(super) fn early(&mut self, segment: &Segment) -> Option<Segment> {
-        // A FIN alone waits for the true one.
+        // A FIN without data is acknowledged by the receiver only.
         (segment.payload.len > 0).then(|| self.make())?
     }
 
-    /// The sender is told of more room, when it knew of little.
+    /// A window update for the sender, if the last advertised window was small.
     pub(super) fn update(&mut self) -> Option<Segment> {
         let free = self.free();
-        (self.told < self.memory / 4 && free >= self.memory / 2).then(|| self.make())?
+        (self.advertised < self.memory / 4 && free >= self.memory / 2).then(|| self.make())?
     }
 
     fn make(&mut self) -> Option<Segment> {
@@ -216,7 +216,7 @@ impl Connection {
         made.window = self.scaled();
         made.options.sack = SackBlocks::default();
         made.options.timestamps = made.options.timestamps.map(|(value, _)| (value, self.echo));
-        self.told = self.free();
+        self.advertised = self.free();
         Some(made)
     }
 
@@ -228,29 +228,29 @@ impl Connection {
         u16::try_from(self.free() >> self.shift()).unwrap_or(u16::MAX)
     }
 
-    /// The sender acknowledges the other direction: its number is to be one that the receiver
-    /// has reached.
+    /// Limits the sender's acknowledgement of the other direction to numbers that the receiver has
+    /// reached.
     pub(super) fn acknowledges(&mut self, segment: &mut Segment) {
         self.latest = Some((segment.acknowledgement, segment.window));
         segment.sequence = segment.sequence.min(self.sent);
     }
 
-    /// The receiver sends data, or the true acknowledgement of the end: what it says of what it
-    /// got is said early.
+    /// Rewrites the acknowledgement in data of the receiver, or in its acknowledgement of the FIN,
+    /// to the early one.
     pub(super) fn answers(&mut self, segment: &mut Segment) {
         if !self.end_is_acknowledged() {
             segment.acknowledgement = Some(self.without_fin(self.received));
         }
         segment.window = self.scaled();
-        self.told = self.free();
+        self.advertised = self.free();
     }
 
-    /// The receiver has the sender's FIN.
+    /// Whether the receiver has acknowledged the sender's FIN.
     pub(super) fn end_is_acknowledged(&self) -> bool {
         self.fin.is_some_and(|fin| self.acknowledged > fin)
     }
 
-    /// What the receiver says.
+    /// Handles an acknowledgement of the receiver.
     pub(super) fn acknowledged(&mut self, now: Instant, segment: &Segment) {
         let Some(number) = segment.acknowledgement else { return };
         self.timeouts = 0;
@@ -284,7 +284,7 @@ impl Connection {
         }
     }
 
-    /// The receiver has everything up to `number`.
+    /// Discards everything up to `number`, which the receiver has acknowledged.
     fn release(&mut self, now: Instant, number: u64) {
         self.acknowledged = number;
         self.sent = self.sent.max(number);
@@ -298,7 +298,7 @@ impl Connection {
         {
             let kept = first.remove();
             self.bytes -= kept.bytes;
-            if let (Some(sent), false) = (kept.sent, kept.again) {
+            if let (Some(sent), false) = (kept.sent, kept.retransmitted) {
                 self.sample(now.since(sent));
             }
         }
@@ -310,16 +310,16 @@ impl Connection {
         self.timeout = (smooth * 2).max(self.least_timeout);
     }
 
-    /// When the oldest that is under way counts as lost, or a shut window is asked for.
+    /// When the oldest outstanding segment times out, or a zero-window probe is due.
     pub(super) fn timer(&self) -> Option<Instant> {
         let waits = self.kept.contains_key(&self.acknowledged);
         self.since.filter(|_| waits).map(|since| since + self.timeout)
     }
 
-    /// The timer has run out: the oldest is retransmitted.
+    /// Handles the timeout: the oldest segment is retransmitted.
     pub(super) fn time_out(&mut self, now: Instant) {
         self.timeouts += 1;
-        self.timeout = (self.timeout * 2).min(LONGEST);
+        self.timeout = (self.timeout * 2).min(MAX_TIMEOUT);
         self.since = Some(now);
         if self.sent == self.acknowledged {
             self.probe = true;
@@ -331,29 +331,29 @@ impl Connection {
         }
     }
 
-    /// Nobody answers. The sender has been told that its data arrived: it, and the receiver, are
-    /// told by a reset that it does not, to be sent as the returned packet is.
+    /// The resets for both ends after too many timeouts, to be sent like the returned packet. The
+    /// sender's data was acknowledged and cannot be delivered, so the connection is aborted.
     pub(super) fn gives_up(&self) -> Option<(Packet, [Segment; 2])> {
         let first = self.kept.get(&self.acknowledged).filter(|_| self.timeouts > TIMEOUTS)?;
-        let mut forth = *first.packet.segment()?;
-        let mut back = self.model?;
-        forth.sequence = self.acknowledged;
-        forth.payload = Payload::default();
-        forth.flags = Flags { reset: true, ..Flags::default() };
-        back.flags = forth.flags;
-        back.acknowledgement = Some(self.without_fin(self.received));
-        back.options.sack = SackBlocks::default();
-        Some((first.packet.clone(), [forth, back]))
+        let mut on_data = *first.packet.segment()?;
+        let mut on_acknowledgement = self.model?;
+        on_data.sequence = self.acknowledged;
+        on_data.payload = Payload::default();
+        on_data.flags = Flags { reset: true, ..Flags::default() };
+        on_acknowledgement.flags = on_data.flags;
+        on_acknowledgement.acknowledgement = Some(self.without_fin(self.received));
+        on_acknowledgement.options.sack = SackBlocks::default();
+        Some((first.packet.clone(), [on_data, on_acknowledgement]))
     }
 
-    /// The next segment that may go to the receiver, and whether it went before.
+    /// The next segment that may be sent to the receiver, and whether it is a retransmission.
     pub(super) fn next(&mut self, now: Instant) -> Option<(Packet, bool)> {
         if let Some(number) = self.lost(now) {
             return self.take(now, number).map(|packet| (packet, true));
         }
         let limit = self.edge.min(self.acknowledged + self.window);
         let next = self.kept.get(&self.sent)?;
-        // FIN needs no window.
+        // A FIN needs no window.
         if self.without_fin(next.end) > limit && !core::mem::take(&mut self.probe) {
             return None;
         }
@@ -368,8 +368,10 @@ impl Connection {
     /// A segment that counts as lost and was not retransmitted within a round trip.
     fn lost(&self, now: Instant) -> Option<u64> {
         let recover = self.recover?;
-        let again = self.round_trip.unwrap_or(self.least_timeout).max(SOONEST);
-        let due = |kept: &Kept| kept.sent.is_none_or(|at| !kept.again || now.since(at) >= again);
+        let retransmitted = self.round_trip.unwrap_or(self.least_timeout).max(MIN_INTERVAL);
+        let due = |kept: &Kept| {
+            kept.sent.is_none_or(|at| !kept.retransmitted || now.since(at) >= retransmitted)
+        };
         let head = self.kept.get(&self.acknowledged).filter(|kept| due(kept));
         if head.is_some() && self.acknowledged < self.sent {
             return Some(self.acknowledged);
@@ -379,14 +381,15 @@ impl Connection {
         holes.filter(|(_, kept)| !kept.sacked && due(kept)).map(|(&number, _)| number).next()
     }
 
-    /// A copy of what is kept, to be sent now.
+    /// A copy of a buffered segment, to be sent now.
     fn take(&mut self, now: Instant, number: u64) -> Option<Packet> {
         let (latest, kept) = (self.latest, self.kept.get_mut(&number)?);
-        kept.again |= kept.sent.is_some() || self.recover.is_some_and(|recover| number < recover);
+        kept.retransmitted |=
+            kept.sent.is_some() || self.recover.is_some_and(|recover| number < recover);
         kept.sent = Some(now);
         let mut packet = kept.packet.clone();
         packet.change_segment(|segment| {
-            // Of the other direction it says what is known by now.
+            // The acknowledgement of the other direction is updated.
             if let Some((acknowledgement, window)) = latest {
                 segment.acknowledgement = segment.acknowledgement.max(acknowledgement);
                 segment.window = window;

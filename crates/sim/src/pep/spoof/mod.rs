@@ -1,94 +1,93 @@
-//! Spoofing: early acknowledgements for the sender, the receiver's own kept back, and what is
-//! lost behind the gateway retransmitted by the gateway.
+//! Spoofing: the gateway acknowledges data early to the sender, suppresses the receiver's
+//! acknowledgements, and retransmits what is lost behind it.
 //!
 //! ```text
-//!   sender ── data ──▶ [Spoofer] ── data, again where lost ──▶ receiver
-//!          ◀─ early ──          ◀── the true ones end here ───
+//!   sender ── data ──▶ [Spoofer] ── data, retransmissions ──▶ receiver
+//!          ◀─ early ──          ◀── acknowledgements end here ─
 //! ```
 //!
-//! ITU-R S.1711 Annex 2, section 4.1; RFC 3135, sections 3.1.2 and 3.1.3; Henderson and Katz
-//! 1999, section 6.1. The connection stays one: numbers, windows' scales and options are those
-//! of its ends, and the opening goes from end to end. So does the end: a FIN is never
-//! acknowledged early, and its true acknowledgement passes.
+//! ITU-R S.1711 Annex 2, section 4.1; RFC 3135, sections 3.1.2 and 3.1.3; Henderson and Katz 1999,
+//! section 6.1. There is one connection: sequence numbers, window scales and options are those of
+//! its ends, and the handshake is end to end. A FIN is never acknowledged early; the receiver's
+//! acknowledgement of it is forwarded.
 //!
-//! What is under way behind the gateway is bounded by the receiver's window and by the gateway's
-//! own, not by a congestion window: it is for a link that belongs to the gateway. Its rate is
-//! for a [`Shaper`](super::Shaper) behind it.
+//! The data in flight behind the gateway is limited by the receiver's window and by the gateway's
+//! own, not by a congestion window: the link must be dedicated to the gateway. Its rate is limited
+//! by a [`Shaper`](super::Shaper) behind it.
 
 mod connection;
 
 use super::acks::{like, pure_ack};
-use super::{Element, Leaving, Way};
+use super::{Element, Output, Toward};
 use crate::network::{Address, Packet};
 use connection::Connection;
 use simtcp::Segment;
 use std::collections::BTreeMap;
 use units::{Instant, Span};
 
-/// How a [`Spoofer`] behaves.
+/// Parameters of a [`Spoofer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpoofConfig {
-    /// Bytes of each connection that are kept until the receiver has them: the window that the
-    /// sender is told.
+    /// Octets buffered per connection: the window advertised to the sender.
     pub memory: u64,
-    /// Bytes of each connection that may be under way to the receiver: one or two
-    /// bandwidth-delay products.
+    /// Maximum octets in flight to the receiver per connection: one or two bandwidth-delay
+    /// products.
     pub window: u64,
-    /// The first retransmission timeout, and the least.
+    /// The initial and minimum retransmission timeout.
     pub timeout: Span,
 }
 
-/// Acknowledges early what goes one way.
+/// Acknowledges early the data of one direction.
 #[derive(Debug)]
 pub struct Spoofer {
     config: SpoofConfig,
-    way: Way,
+    toward: Toward,
     connections: BTreeMap<Flow, Connection>,
     counts: Spoofed,
 }
 
-/// A connection: who sends the data, and to whom.
+/// A connection: the sender of the data and its receiver.
 type Flow = (Address, Address);
 
-/// What a [`Spoofer`] did.
+/// Counters of a [`Spoofer`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spoofed {
-    /// Acknowledgements made.
+    /// Early acknowledgements sent.
     pub early: u64,
-    /// Acknowledgements of receivers that were kept back.
+    /// Acknowledgements of receivers suppressed.
     pub suppressed: u64,
-    /// Segments that were retransmitted from here.
-    pub again: u64,
-    /// Segments for which there was no memory.
+    /// Segments retransmitted by the gateway.
+    pub retransmitted: u64,
+    /// Segments dropped for lack of memory.
     pub dropped: u64,
-    /// The most bytes kept for one connection.
-    pub most_kept: u64,
+    /// Maximum octets buffered for a connection.
+    pub max_kept: u64,
 }
 
-/// Connections at once, at most; more pass by as they are.
+/// Maximum number of connections; further ones are forwarded unchanged.
 const CONNECTIONS: usize = 4_096;
 
 impl Spoofer {
-    /// Acknowledges data that goes `way`.
-    pub fn new(config: SpoofConfig, way: Way) -> Self {
-        Self { config, way, connections: BTreeMap::new(), counts: Spoofed::default() }
+    /// Acknowledges data sent to the side `toward`.
+    pub fn new(config: SpoofConfig, toward: Toward) -> Self {
+        Self { config, toward, connections: BTreeMap::new(), counts: Spoofed::default() }
     }
 
-    /// What it did so far.
+    /// Its counters.
     pub fn counts(&self) -> Spoofed {
         self.counts
     }
 
-    /// Connections that it knows.
+    /// Number of known connections.
     pub fn connections(&self) -> usize {
         self.connections.len()
     }
 
-    /// A packet of the sender.
-    fn forth(&mut self, now: Instant, packet: Packet, out: &mut Leaving) {
+    /// Handles a packet of the sender.
+    fn on_data(&mut self, now: Instant, packet: Packet, out: &mut Output) {
         let flow = (packet.from, packet.to);
         let Some(segment) = packet.segment().copied() else {
-            out.push_back((self.way, packet));
+            out.push_back((self.toward, packet));
             return;
         };
         if segment.flags.reset {
@@ -96,21 +95,21 @@ impl Spoofer {
         } else if segment.flags.syn
             && let Some(connection) = self.opening(flow, 0, &segment)
         {
-            connection.begins(&segment);
+            connection.on_syn(&segment);
         }
         let connection = self.connections.get_mut(&flow);
         let Some(connection) = connection.filter(|it| it.is_open() && !segment.flags.syn) else {
-            out.push_back((self.way, packet));
+            out.push_back((self.toward, packet));
             return;
         };
         if segment.span() == 0 {
             let mut packet = packet;
             packet.change_segment(|segment| connection.acknowledges(segment));
-            out.push_back((self.way, packet));
+            out.push_back((self.toward, packet));
         } else {
             let kept = connection.keep(packet.clone(), &segment);
             self.counts.dropped += u64::from(!kept);
-            self.counts.most_kept = self.counts.most_kept.max(connection.kept());
+            self.counts.max_kept = self.counts.max_kept.max(connection.kept());
             if let Some(early) = connection.early(&segment) {
                 let ack = Packet {
                     from: packet.to,
@@ -119,17 +118,17 @@ impl Spoofer {
                     ..packet
                 };
                 self.counts.early += 1;
-                out.push_back((self.way.back(), ack));
+                out.push_back((self.toward.reverse(), ack));
             }
         }
         self.send(now, flow, out);
     }
 
-    /// The connection that `syn` of the sender (0) or the receiver (1) opens or answers. One that
-    /// brings data with its SYN passes by: it is over soon. So does a SYN that comes again, late or
-    /// twice: what it opened goes on.
+    /// The connection that `syn` of the sender (0) or the receiver (1) opens or answers.
+    /// Connections with data on the SYN are not handled: they are short. A repeated SYN has no
+    /// effect on the existing connection.
     fn opening(&mut self, flow: Flow, who: usize, syn: &Segment) -> Option<&mut Connection> {
-        if self.connections.get(&flow).is_some_and(|known| known.knows(who, syn)) {
+        if self.connections.get(&flow).is_some_and(|known| known.is_opening_syn(who, syn)) {
             return None;
         }
         if syn.acknowledgement.is_none() || syn.span() > 1 {
@@ -142,11 +141,11 @@ impl Spoofer {
         self.connections.get_mut(&flow)
     }
 
-    /// A packet of the receiver.
-    fn back(&mut self, now: Instant, mut packet: Packet, out: &mut Leaving) {
-        let (flow, back) = ((packet.to, packet.from), self.way.back());
+    /// Handles a packet of the receiver.
+    fn on_acknowledgement(&mut self, now: Instant, mut packet: Packet, out: &mut Output) {
+        let (flow, reverse) = ((packet.to, packet.from), self.toward.reverse());
         let Some(segment) = packet.segment().copied() else {
-            out.push_back((back, packet));
+            out.push_back((reverse, packet));
             return;
         };
         if segment.flags.reset {
@@ -154,47 +153,47 @@ impl Spoofer {
         } else if segment.flags.syn
             && let Some(connection) = self.opening(flow, 1, &segment)
         {
-            connection.opened(&segment);
+            connection.on_syn_ack(&segment);
         }
         let connection = self.connections.get_mut(&flow);
         let Some(connection) = connection.filter(|it| it.is_open() && !segment.flags.syn) else {
-            out.push_back((back, packet));
+            out.push_back((reverse, packet));
             return;
         };
         connection.acknowledged(now, &segment);
         let of_the_end = connection.end_is_acknowledged();
         if pure_ack(&packet).is_none() || of_the_end {
             packet.change_segment(|segment| connection.answers(segment));
-            out.push_back((back, packet));
+            out.push_back((reverse, packet));
         } else {
             self.counts.suppressed += 1;
             if let Some(update) = connection.update() {
                 self.counts.early += 1;
                 let payload = like(&packet.payload, update);
-                out.push_back((back, Packet { payload, ..packet }));
+                out.push_back((reverse, Packet { payload, ..packet }));
             }
         }
         self.send(now, flow, out);
     }
 
-    /// Resets both ends of a connection whose receiver has been silent for too long.
-    fn give_up(&mut self, flow: Flow, out: &mut Leaving) -> bool {
+    /// Resets both ends of a connection after too many timeouts of its receiver.
+    fn give_up(&mut self, flow: Flow, out: &mut Output) -> bool {
         let given = self.connections.get(&flow).and_then(Connection::gives_up);
-        let Some((packet, [forth, back])) = given else { return false };
-        let payload = like(&packet.payload, back);
+        let Some((packet, [on_data, on_acknowledgement])) = given else { return false };
+        let payload = like(&packet.payload, on_acknowledgement);
         let answer = Packet { from: packet.to, to: packet.from, payload, ..packet.clone() };
-        out.push_back((self.way, Packet { payload: like(&packet.payload, forth), ..packet }));
-        out.push_back((self.way.back(), answer));
+        out.push_back((self.toward, Packet { payload: like(&packet.payload, on_data), ..packet }));
+        out.push_back((self.toward.reverse(), answer));
         self.connections.remove(&flow);
         true
     }
 
-    /// Sends what may go to the receiver.
-    fn send(&mut self, now: Instant, flow: Flow, out: &mut Leaving) {
+    /// Sends the segments that may be sent to the receiver.
+    fn send(&mut self, now: Instant, flow: Flow, out: &mut Output) {
         let Some(connection) = self.connections.get_mut(&flow) else { return };
-        while let Some((packet, again)) = connection.next(now) {
-            self.counts.again += u64::from(again);
-            out.push_back((self.way, packet));
+        while let Some((packet, retransmitted)) = connection.next(now) {
+            self.counts.retransmitted += u64::from(retransmitted);
+            out.push_back((self.toward, packet));
         }
         if connection.is_over() {
             self.connections.remove(&flow);
@@ -203,11 +202,11 @@ impl Spoofer {
 }
 
 impl Element for Spoofer {
-    fn pass(&mut self, now: Instant, way: Way, packet: Packet, out: &mut Leaving) {
-        if way == self.way {
-            self.forth(now, packet, out);
+    fn pass(&mut self, now: Instant, toward: Toward, packet: Packet, out: &mut Output) {
+        if toward == self.toward {
+            self.on_data(now, packet, out);
         } else {
-            self.back(now, packet, out);
+            self.on_acknowledgement(now, packet, out);
         }
     }
 
@@ -215,7 +214,7 @@ impl Element for Spoofer {
         self.connections.values().filter_map(Connection::timer).min()
     }
 
-    fn handle_timeout(&mut self, now: Instant, out: &mut Leaving) {
+    fn handle_timeout(&mut self, now: Instant, out: &mut Output) {
         let due = |(&flow, connection): (&Flow, &Connection)| {
             connection.timer().filter(|&at| at <= now).map(|_| flow)
         };

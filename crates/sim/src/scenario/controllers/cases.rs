@@ -1,45 +1,45 @@
-//! The cases: one axis of trouble each.
+//! The cases, each along one axis.
 
 use satlink::{DirectionConfig, LinkConfig, profiles, words};
 use units::{Instant, Span};
 
-/// The user's part of a full packet.
+/// Payload fraction of a full packet.
 const USEFUL: f64 = 1_440.0 / 1_500.0;
 
-/// What is asked of a case.
+/// The metric of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
-    /// Goodput as a share of what can pass.
+pub enum Metric {
+    /// Goodput as a fraction of the achievable.
     Share,
-    /// Beside a CUBIC flow: goodput as a multiple of half of what can pass.
+    /// Beside a CUBIC flow: goodput as a multiple of half of the achievable.
     OfFair,
-    /// Of two flows, the second 20 s later: Jain's index.
+    /// Jain's index of two flows, of which the second starts 20 s later.
     Jain,
 }
 
-/// A link, what happens to it, and what is asked.
+/// A link, its changes, and a metric.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// The axis.
     pub study: &'static str,
-    /// The point on it, for people.
+    /// A readable name of the point on it.
     pub point: &'static str,
-    /// What is asked.
-    pub asked: Asked,
-    /// The link.
+    /// The metric.
+    pub metric: Metric,
+    /// The initial link.
     pub link: LinkConfig,
-    /// What it becomes, and when.
+    /// Later links and their times.
     pub changes: Vec<(Span, LinkConfig)>,
-    /// Goodput counts from here.
+    /// Start of the measured interval.
     pub from: Instant,
-    /// The end.
+    /// End of the run.
     pub to: Instant,
-    /// What can pass from `from` to `to`, on average.
+    /// Mean achievable goodput from `from` to `to` in bit/s.
     pub allowed_bps: f64,
 }
 
 impl Case {
-    /// What it is called: study and point.
+    /// Its name: study and point.
     pub fn key(&self) -> String {
         format!("{}/{}", self.study, self.point)
     }
@@ -48,7 +48,7 @@ impl Case {
     fn minute(study: &'static str, point: &'static str, link: LinkConfig) -> Self {
         let allowed_bps = allowed(&link);
         let (from, to) = (Instant::ZERO, at(60));
-        Self { study, point, asked: Asked::Share, link, changes: vec![], from, to, allowed_bps }
+        Self { study, point, metric: Metric::Share, link, changes: vec![], from, to, allowed_bps }
     }
 }
 
@@ -90,22 +90,22 @@ pub fn all() -> Vec<Case> {
     }
     cases.push(Case::minute("demand", "0.5–1.3 s", geo("return delay 900ms 400ms")));
     cases.push(fade());
-    for (study, point, asked) in
-        [("compete", "1 cubic", Asked::OfFair), ("own", "2 flows", Asked::Jain)]
+    for (study, point, metric) in
+        [("compete", "1 cubic", Metric::OfFair), ("own", "2 flows", Metric::Jain)]
     {
-        let from = if asked == Asked::Jain { at(20) } else { at(0) };
-        cases.push(Case { asked, from, to: at(300), ..Case::minute(study, point, geo("")) });
+        let from = if metric == Metric::Jain { at(20) } else { at(0) };
+        cases.push(Case { metric, from, to: at(300), ..Case::minute(study, point, geo("")) });
     }
     cases
 }
 
-/// Every 15 s another satellite: a gap, and another delay.
+/// A handover every 15 s: an interruption and another delay.
 fn handoff(point: &'static str, step: u64) -> Case {
     let base = "both limit 312500b outage at 15s for 100ms every 15s";
     let mut near = profiles::by_name("leo").expect("the profile should exist");
     words::apply_link(&mut near, base).expect("the words should be understood");
     let mut far = near.clone();
-    let longer = |way: &mut DirectionConfig| way.delay += Span::from_millis(step);
+    let longer = |control: &mut DirectionConfig| control.delay += Span::from_millis(step);
     longer(&mut far.forward);
     longer(&mut far.return_);
     let turns = [&far, &near, &far];
@@ -114,7 +114,7 @@ fn handoff(point: &'static str, step: u64) -> Case {
     Case { changes, ..Case::minute("handoff", point, near) }
 }
 
-/// Rain: 30 % of the rate for 20 s.
+/// A fade: 30 % of the rate for 20 s.
 fn fade() -> Case {
     let (clear, rain) = (geo("both limit 750kb"), geo("both limit 750kb forward rate 3mbit"));
     let changes = vec![(Span::from_secs(20), rain.clone()), (Span::from_secs(40), clear.clone())];

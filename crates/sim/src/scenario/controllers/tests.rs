@@ -5,7 +5,7 @@ fn case(key: &str) -> Case {
 }
 
 #[test]
-fn cases_are_valid_and_have_names_of_their_own() {
+fn cases_are_valid_and_have_unique_names() {
     let cases = all();
     let mut keys: Vec<String> = cases.iter().map(Case::key).collect();
     keys.sort();
@@ -22,18 +22,18 @@ fn cases_are_valid_and_have_names_of_their_own() {
 }
 
 #[test]
-fn told_the_rate_it_is_reached_and_loss_stops_cubic() {
-    let fixed = measure(&case("loss/1 %"), Way::Fixed, 1, 0);
+fn fixed_rate_is_reached_and_loss_limits_cubic() {
+    let fixed = measure(&case("loss/1 %"), RateControl::Fixed, 1, 0);
     assert!(fixed.value > 0.95 && fixed.at_speed < Some(Span::from_secs(2)), "{fixed:?}");
-    let cubic = measure(&case("loss/1 %"), Way::Cubic, 1, 0);
+    let cubic = measure(&case("loss/1 %"), RateControl::Cubic, 1, 0);
     assert!(cubic.value < 0.1 && cubic.at_speed.is_none(), "{cubic:?}");
 }
 
 #[test]
-fn a_fade_counts_what_can_pass() {
+fn achievable_goodput_accounts_for_a_fade() {
     let case = case("fade/to 30 %");
-    // 20 s at 3 and 40 s at 10 Mbit/s: 7.67 on average, 1440 of 1500 bytes of it.
+    // 20 s at 3 and 40 s at 10 Mbit/s: 7.67 Mbit/s on average, of which 1440/1500 is payload.
     assert!((case.allowed_bps - 7.36e6).abs() < 1e4, "{}", case.allowed_bps);
-    let seen = measure(&case, Way::Steady, 1, 0);
+    let seen = measure(&case, RateControl::Steady, 1, 0);
     assert!((0.5..1.0).contains(&seen.value), "{seen:?}");
 }

@@ -16,7 +16,7 @@ fn stp() -> SessionConfig {
 }
 
 /// 300 kB over 10 Mbit/s and a satellite.
-fn files(carriage: Carriage) -> Files {
+fn files(carriage: Transports) -> Files {
     Files {
         carriage,
         flows: 1,
@@ -39,19 +39,19 @@ fn files(carriage: Carriage) -> Files {
     }
 }
 
-fn carriages() -> [Carriage; 5] {
+fn carriages() -> [Transports; 5] {
     let tcp = TcpConfig::sack_new_reno;
     [
-        Carriage::Tcp(tcp()),
-        Carriage::Stp(stp()),
-        Carriage::SplitTcp(tcp(), tcp()),
-        Carriage::SplitStp(tcp(), stp()),
-        Carriage::ThreeSegments(tcp(), stp(), tcp()),
+        Transports::Tcp(tcp()),
+        Transports::Stp(stp()),
+        Transports::SplitTcp(tcp(), tcp()),
+        Transports::SplitStp(tcp(), stp()),
+        Transports::ThreeSegments(tcp(), stp(), tcp()),
     ]
 }
 
 #[test]
-fn each_way_carries_several_files_whole() {
+fn all_transports_carry_several_files() {
     for carriage in carriages() {
         let name = format!("{carriage:?}");
         let files = Files { flows: 3, ..files(carriage) };
@@ -69,7 +69,7 @@ fn each_way_carries_several_files_whole() {
 }
 
 #[test]
-fn what_is_not_there_in_time_has_no_time() {
+fn incomplete_transfer_has_no_duration() {
     let files = Files { until: Span::from_secs(2), ..files(carriages()[0].clone()) };
     let carried = files.carry();
     assert_eq!(carried.took, None);
@@ -81,9 +81,9 @@ fn what_is_not_there_in_time_has_no_time() {
 }
 
 #[test]
-fn others_take_their_share_before_the_gateway() {
+fn cross_traffic_takes_its_share_before_the_gateway() {
     let alone = files(carriages()[0].clone());
-    let beside = Beside {
+    let beside = CrossTraffic {
         tcp: TcpConfig::sack_new_reno(),
         flows: 1,
         access: hop(BitRate::from_mbps(100), Span::from_millis(2)),
@@ -97,7 +97,7 @@ fn others_take_their_share_before_the_gateway() {
 }
 
 #[test]
-fn udp_has_its_rate_and_files_the_rest() {
+fn files_use_the_rate_that_udp_leaves() {
     let rate = BitRate::from_kbps(520);
     let tcp = files(carriages()[0].clone());
     let until = Span::from_secs(60);
@@ -109,11 +109,11 @@ fn udp_has_its_rate_and_files_the_rest() {
 }
 
 #[test]
-fn background_takes_what_it_should() {
+fn background_traffic_has_the_configured_rate() {
     let quiet = files(carriages()[0].clone());
     let noisy =
         Files { background_bps: 80_000.0, bytes: u64::MAX, until: Span::from_secs(200), ..quiet };
-    // Nothing of the file itself: its source never begins.
+    // No file: its source never starts.
     let noisy = Files { chance: Span::ZERO, flows: 0, ..noisy };
     let carried = noisy.carry();
     let bps = carried.sent[1][0].bytes as f64 * 8.0 / 200.0;

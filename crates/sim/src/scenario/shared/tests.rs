@@ -32,9 +32,9 @@ fn cubic_flows_fill_the_bottleneck_and_share_it() {
 }
 
 #[test]
-fn a_flow_further_away_gets_less_of_reno() {
+fn reno_flow_with_longer_round_trip_gets_less() {
     let reno = SharedFlow::tcp(&TcpConfig::sack());
-    let flows = [reno.clone(), reno.further(Span::from_millis(600))];
+    let flows = [reno.clone(), reno.extra_delay(Span::from_millis(600))];
     let mut shared = Shared::new(&geo("forward rate 5mbit"), 1, 0, &flows);
     shared.run_until(at(200));
     let shares = shared.shares(at(50), at(200));
@@ -42,7 +42,7 @@ fn a_flow_further_away_gets_less_of_reno() {
 }
 
 #[test]
-fn sessions_begin_when_they_are_told_to() {
+fn sessions_start_at_the_configured_time() {
     let fixed = SessionConfig::gateway(units::BitRate::from_mbps(5));
     let flows = [SharedFlow::xstp(&fixed), SharedFlow::xstp(&fixed).at(Span::from_secs(10))];
     let mut shared = Shared::new(&geo(""), 1, 0, &flows);
@@ -54,7 +54,7 @@ fn sessions_begin_when_they_are_told_to() {
 }
 
 #[test]
-fn what_flows_do_can_be_watched() {
+fn flows_can_be_sampled_and_captured() {
     let fixed = SessionConfig::gateway(units::BitRate::from_mbps(5));
     let flows = [SharedFlow::xstp(&fixed), SharedFlow::tcp(&TcpConfig::linux())];
     let mut shared = Shared::new(&geo(""), 1, 0, &flows);
@@ -71,10 +71,11 @@ fn what_flows_do_can_be_watched() {
     assert!(last("two round trip").is_some_and(|value| value > 0.6));
 }
 
-/// XSTP-14.5.2: one event that finds what the one before it found may be chance, and who then
-/// keeps his rate keeps what is not his half. These two starts came to 0.937 and 0.930 by that.
+/// XSTP-14.5.2: two equal congestion events in a row may be random; a sender that kept its rate on
+/// them would keep more than its share. These two starts had Jain's indices of 0.937 and 0.930 for
+/// that reason.
 #[test]
-fn flows_of_our_own_share_evenly_where_what_the_way_takes_is_not_known_exactly() {
+fn steady_flows_share_evenly_although_the_bottleneck_rate_is_not_known_exactly() {
     for (words, start) in [("delay 300ms 0.2ms", 3), ("loss 1%", 20)] {
         let steady = SharedFlow::xstp(&SessionConfig::gateway_auto());
         let flows = [steady.clone(), steady.at(Span::from_secs(start))];

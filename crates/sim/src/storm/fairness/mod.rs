@@ -1,107 +1,108 @@
-//! Storms of clients: honest ones beside hostile ones, each of whom has the rights of an ordinary
-//! client, and nothing more. The promise is *progress of others*.
+//! Storms of honest and hostile clients. Hostile clients have the rights of an ordinary client. The
+//! guarantee under test is progress of honest clients.
 //!
-//! # What is promised
+//! # Guarantee
 //!
-//! A client that reads what comes and always has something to send gets, in its direction, at
+//! An honest client, which reads all data and always has data to send, receives in its direction at
 //! least [`PROMISED`] of its max-min fair share (Bertsekas and Gallager, "Data Networks", section
-//! 6.5.2), whatever others do, over [`measured`] after [`settle`]. In one direction of the link
-//!
+//! 6.5.2), measured over [`measured`] after [`settle`]. For one direction of the link:
 //! ```text
-//!   capacity  what the same link carries, in IP packets, when only the honest clients are there;
-//!             at least four fifths of the rate where that is told and kept
-//!   terminal  demands without bound when it has an honest client of that direction; else what its
-//!             packets took, and on a return link that is shared by grants half of that besides
-//!   client    an honest one demands without bound, another what was sent for it
-//!   share     the capacity is filled into the terminals' demands; each terminal's part, less its
-//!             POLLs and STATs, less losses and the heads of full packets, into its clients': none
-//!             has more than it demands, and who has less than that has no less than any other
+//!   capacity  rate of IP packets on the same link with honest clients alone; at least 4/5 of the rate
+//!             where it is configured and the controller is `fixed`
+//!   terminal  unlimited demand if it has an honest client in this direction; otherwise the rate of its
+//!             packets, on a return link shared by grants times 1.5
+//!   client    unlimited demand if honest; otherwise the rate sent on its behalf
+//!   share     max-min allocation of the capacity to the terminals; then of each terminal's share, less
+//!             POLLs, STATs, losses and packet headers, to its clients
 //! ```
 //!
-//! A hostile client's demand is what it *got*. With a demand of which it got only a part the others'
-//! shares would be smaller or the same; so this is the stricter promise: nobody has more than the
-//! others, and what one does not use the others get. A client whose readers have stopped uses
-//! nothing. All that is sent for a client counts, with the heads of small frames, openings and
+//! The demand of a hostile client is the rate that it received. If its actual demand is larger, the
+//! shares of the others are smaller or equal, so the check is the stricter one. A client whose
+//! receivers have stopped reading has no demand. Everything sent for a client counts, with headers
+//! of small frames, openings and resets at their maximum size.
 //! resets at their largest.
 //!
-//! Where memory is less than what fills the link whatever others hold, down to the least that can
-//! be told, each client is promised the same part of an equal share as the memory is of that: what
-//! is in flight for it has to lie in its part of the buffer.
+//! Where memory is below the amount that fills the link, down to the configurable minimum, the
+//! guarantee is scaled by the ratio of the two: the data in flight of each client has to fit into
+//! its share of the buffer.
 //!
-//! Where the rate is looked for, the capacity is what was found with hostile clients, within a fifth
-//! of what was found without. Left out are links that several terminals share without being told a
-//! rate, where shares are what their congestion control finds.
+//! Where the gateways search for the rate, the capacity is the one found with hostile clients, if
+//! it is within 1/5 of the one without. Links that several terminals share without a configured
+//! rate are excluded: there the shares depend on congestion control.
 
-mod judge;
-mod line;
-mod mix;
+mod checks;
+mod link_direction;
 mod network;
+mod plan;
 mod users;
 
-use super::report::{Damage, Report};
-use judge::{Measured, Reading};
-use mix::Mix;
+use super::report::{Report, Violation};
+use checks::{Measured, Reading};
 use network::Network;
+use plan::StormPlan;
 use relay::Owner;
 use units::Span;
 
-/// The part of its share that each honest client gets.
+/// Guaranteed fraction of the fair share.
 const PROMISED: f64 = 0.8;
 
-/// Time after the last client's beginning from which on the promise holds: a handshake, windows
-/// that double in each round trip, and the queues and windows of others that drain.
-fn settle(mix: &Mix) -> Span {
-    Span::from_secs(5) + mix.round_trip() * 20
+/// Time from the last client's start until the guarantee holds: a handshake, slow start, and the
+/// drain of other clients' queues and windows.
+fn settle(plan: &StormPlan) -> Span {
+    Span::from_secs(5) + plan.round_trip() * 20
 }
 
-/// The time over which is measured.
-fn measured(mix: &Mix) -> Span {
-    Span::from_secs(10) + mix.round_trip() * 10
+/// Duration of the measurement.
+fn measured(plan: &StormPlan) -> Span {
+    Span::from_secs(10) + plan.round_trip() * 10
 }
 
-/// The storm of `seed` in a few words, for people.
+/// Describes the storm of `seed`.
 pub(super) fn describe(seed: u64) -> String {
-    Mix::draw(seed).describe()
+    StormPlan::draw(seed).describe()
 }
 
 /// Runs the storm of `seed`.
-pub(super) fn run(seed: u64) -> Result<Report, Damage> {
-    run_with(&Mix::draw(seed), owner)
+pub(super) fn run(seed: u64) -> Result<Report, Violation> {
+    run_with(&StormPlan::draw(seed), owner)
 }
 
-/// The account of a client.
+/// The quota owner of a client's streams.
 fn owner(client: usize) -> Owner {
     Owner(client as u128 + 1)
 }
 
-fn run_with(mix: &Mix, owner: fn(usize) -> Owner) -> Result<Report, Damage> {
-    let alone = mix.without_hostile();
+fn run_with(plan: &StormPlan, owner: fn(usize) -> Owner) -> Result<Report, Violation> {
+    let alone = plan.without_hostile();
     let (_, before, after) = play(&alone, owner)?;
     let usable = Measured::new(&alone, &before, &after).usable()?;
-    let (network, before, after) = play(mix, owner)?;
-    Measured::new(mix, &before, &after).judge(usable)?;
+    let (network, before, after) = play(plan, owner)?;
+    Measured::new(plan, &before, &after).checks(usable)?;
     Ok(Report {
         trace: network.trace(),
-        flavour: "clients",
+        preset: "clients",
         packets: network.packets(),
-        storm: mix.attack_ends() + settle(mix) + measured(mix),
-        healed: Span::ZERO,
-        lives: 2 * mix.terminals as u64,
-        deaths: 0,
+        storm: plan.attack_ends() + settle(plan) + measured(plan),
+        recovery: Span::ZERO,
+        sessions: 2 * plan.terminals as u64,
+        aborted: 0,
         bytes: after.read(),
         coverage: network.coverage(),
-        strikes: network.strikes().clone(),
+        fault_counts: network.fault_counts().clone(),
     })
 }
 
-/// Plays the storm, and reads what clients have had when the promise begins to hold and at the end.
-fn play(mix: &Mix, owner: fn(usize) -> Owner) -> Result<(Network<'_>, Reading, Reading), Damage> {
-    let mut network = Network::new(mix, owner);
+/// Runs the storm and reads the octets of each client at the start and the end of the measurement.
+fn play(
+    plan: &StormPlan,
+    owner: fn(usize) -> Owner,
+) -> Result<(Network<'_>, Reading, Reading), Violation> {
+    let mut network = Network::new(plan, owner);
     network.connect()?;
-    let from = network.now() + mix.attack_ends() + settle(mix);
+    let from = network.now() + plan.attack_ends() + settle(plan);
     network.run(from, false)?;
     let before = Reading::take(&mut network);
-    network.run(from + measured(mix), false)?;
+    network.run(from + measured(plan), false)?;
     let after = Reading::take(&mut network);
     Ok((network, before, after))
 }
@@ -110,7 +111,7 @@ fn play(mix: &Mix, owner: fn(usize) -> Owner) -> Result<(Network<'_>, Reading, R
 mod tests {
     use super::*;
 
-    /// Seeds that break no promise, of which some do without shares.
+    /// Seeds without a violation; some of them violate the guarantee without quotas.
     const SEEDS: core::ops::Range<u64> = 0..24;
 
     #[test]
@@ -122,11 +123,11 @@ mod tests {
         }
     }
 
-    /// What storms are for: with all clients on one account, as if there were no shares, several of
-    /// the same seeds break the promise.
+    /// Checks the test itself: with one common quota owner, as if there were no quotas, several of
+    /// the same seeds violate the guarantee.
     #[test]
     fn without_owners_the_promise_is_broken() {
-        let broken = SEEDS.filter(|&seed| run_with(&Mix::draw(seed), |_| Owner(1)).is_err());
+        let broken = SEEDS.filter(|&seed| run_with(&StormPlan::draw(seed), |_| Owner(1)).is_err());
         assert!(broken.count() >= 4);
     }
 }

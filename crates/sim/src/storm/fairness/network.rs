@@ -1,18 +1,18 @@
 //! A hub, its terminals, and the link that they share.
 //!
 //! ```text
-//!   clients ── terminal 0 ──┐  line up: one rate, one queue   ┌── hub ── servers
-//!   clients ── terminal 1 ──┼─────────────────────────────────┤
-//!                           └── line down: one rate, one queue┘
+//!   clients ── terminal 0 ──┐  return link: one rate, one queue ┌── hub ── servers
+//!   clients ── terminal 1 ──┼───────────────────────────────────┤
+//!                           └─ forward link: one rate, one queue┘
 //! ```
 
-use super::super::fault::{Fault, Strikes};
-use super::super::gateways::Books;
-use super::super::report::Damage;
-use super::line::{HEADERS, Line, udp};
-use super::mix::{BEGIN, Client, Direction, Manner, Mix};
-use super::users::{Carried, PRIORITY, Users, add_lost_packets};
-use crate::{Agenda, TraceHash};
+use super::super::fault::{Fault, FaultCounts};
+use super::super::gateways::Ledger;
+use super::super::report::Violation;
+use super::link_direction::{HEADERS, LinkDirection, udp};
+use super::plan::{BEGIN, Behaviour, Client, Direction, StormPlan};
+use super::users::{ClientOctets, PRIORITY, Users, add_lost_packets};
+use crate::{EventQueue, TraceHash};
 use relay::{
     Destination, Event, Hub, Owner, PeerId, Relay, RelayConfig, StreamId, Target, TransmitBatch,
 };
@@ -21,30 +21,30 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use units::{Instant, RngStream, Span};
 use xstp::session::Coverage;
 
-/// Octets of the head of a DATAGRAM frame.
-const HEAD: u64 = 3;
-/// Octets of IP, UDP and association around each segment, and of the head of an SD.
-const BELOW: u64 = HEADERS + 24;
-const SD: u64 = 4;
-/// The shortest time between two looks.
+/// Octets of the header of a DATAGRAM frame.
+const DATAGRAM_HEADER: u64 = 3;
+/// Octets of IP, UDP and association headers of each segment, and of the header of an SD.
+const LOWER_HEADERS: u64 = HEADERS + 24;
+const SD_HEADER: u64 = 4;
+/// Shortest interval between two iterations of the event loop.
 const TICK: Span = Span::from_micros(10);
-/// How long terminals may take to connect.
+/// Maximum time until all terminals are connected.
 const CONNECT: Span = Span::from_secs(60);
 
-/// What clients do by themselves.
+/// A scheduled action of a client.
 #[derive(Clone, Copy, Debug)]
-enum Act {
-    /// The client begins.
+enum Action {
+    /// The client starts.
     Begin(usize),
-    /// It opens its stream with this number.
+    /// Opens the client's stream of this number.
     Open(usize, u32),
-    /// Its time has come again.
+    /// The client's interval has passed.
     Tick(usize),
-    /// It resets a stream.
+    /// Resets a stream.
     Reset(usize, StreamId),
 }
 
-/// One terminal's gateway, and the clients behind it.
+/// The gateway of one terminal and its clients.
 struct Site {
     relay: Relay,
     users: Users,
@@ -52,10 +52,10 @@ struct Site {
     is_connected: bool,
 }
 
-/// Everything together, and time.
+/// All gateways, the link, and virtual time.
 pub(super) struct Network<'m> {
-    mix: &'m Mix,
-    /// On whose account a client's streams are.
+    plan: &'m StormPlan,
+    /// Maps a client to the quota owner of its streams.
     owner: fn(usize) -> Owner,
     configs: Vec<RelayConfig>,
     now: Instant,
@@ -64,52 +64,54 @@ pub(super) struct Network<'m> {
     peers: BTreeMap<PeerId, usize>,
     servers: Vec<Users>,
     hub_wake: Option<Instant>,
-    lines: [Line; 2],
-    agenda: Agenda<Act>,
-    /// The terminals', and the hub's last.
-    books: Vec<Books>,
-    strikes: Strikes,
+    lines: [LinkDirection; 2],
+    events: EventQueue<Action>,
+    /// Of the terminals; the hub's is last.
+    ledgers: Vec<Ledger>,
+    fault_counts: FaultCounts,
     trace: TraceHash,
-    /// Octets of packets beside streams that arrived for each client, by line.
+    /// Octets of unsplit packets that arrived for each client, by link direction.
     flooded: Vec<[u64; 2]>,
 }
 
-/// Where a terminal's datagrams come from.
+/// The source address of a terminal's datagrams.
 fn address(terminal: usize) -> SocketAddr {
     SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, terminal as u8)), 4500)
 }
 
-/// Where a client is: its number is in the address.
+/// The address of a client; it contains the client's number.
 fn source(client: usize) -> SocketAddr {
     SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, client as u8)), 1000)
 }
 
 impl<'m> Network<'m> {
-    pub(super) fn new(mix: &'m Mix, owner: fn(usize) -> Owner) -> Self {
-        let configs = mix.configs();
-        let rng = |run: usize, name: &str| RngStream::new(mix.seed, run as u64, name);
-        let users = |is_hub| Users::new(mix.seed, is_hub, mix.clients.len());
-        let sites = configs[..mix.terminals].iter().enumerate().map(|(number, config)| Site {
+    pub(super) fn new(plan: &'m StormPlan, owner: fn(usize) -> Owner) -> Self {
+        let configs = plan.configs();
+        let rng = |run: usize, name: &str| RngStream::new(plan.seed, run as u64, name);
+        let users = |is_hub| Users::new(plan.seed, is_hub, plan.clients.len());
+        let sites = configs[..plan.terminals].iter().enumerate().map(|(number, config)| Site {
             relay: Relay::terminal(config, BEGIN, rng(number, "terminal")),
             users: users(false),
             wake: Some(BEGIN),
             is_connected: false,
         });
         Self {
-            mix,
+            plan,
             owner,
             now: BEGIN,
             sites: sites.collect(),
-            hub: Hub::new(&configs[mix.terminals], rng(0, "hub")),
+            hub: Hub::new(&configs[plan.terminals], rng(0, "hub")),
             peers: BTreeMap::new(),
-            servers: (0..mix.terminals).map(|_| users(true)).collect(),
+            servers: (0..plan.terminals).map(|_| users(true)).collect(),
             hub_wake: None,
-            lines: [0, 1].map(|line| Line::new(mix.lines[line], mix.terminals, rng(line, "line"))),
-            agenda: Agenda::new(),
-            books: (0..=mix.terminals).map(|_| Books::new(false)).collect(),
-            strikes: Strikes::default(),
+            lines: [0, 1].map(|line| {
+                LinkDirection::new(plan.lines[line], plan.terminals, rng(line, "line"))
+            }),
+            events: EventQueue::new(),
+            ledgers: (0..=plan.terminals).map(|_| Ledger::new(false)).collect(),
+            fault_counts: FaultCounts::default(),
             trace: TraceHash::new(),
-            flooded: vec![[0; 2]; mix.clients.len()],
+            flooded: vec![[0; 2]; plan.clients.len()],
             configs,
         }
     }
@@ -122,70 +124,71 @@ impl<'m> Network<'m> {
         self.trace.value()
     }
 
-    pub(super) fn strikes(&self) -> &Strikes {
-        &self.strikes
+    pub(super) fn fault_counts(&self) -> &FaultCounts {
+        &self.fault_counts
     }
 
     pub(super) fn packets(&self) -> u64 {
         self.lines.iter().map(|line| line.packets).sum()
     }
 
-    /// What sessions met.
+    /// The session states and events that occurred.
     pub(super) fn coverage(&self) -> Coverage {
         let mut coverage = Coverage::default();
-        self.books.iter().for_each(|books| coverage.merge(books.coverage()));
+        self.ledgers.iter().for_each(|ledgers| coverage.merge(ledgers.coverage()));
         coverage
     }
 
-    /// Runs until every terminal is connected, and has the clients begin from then on.
-    pub(super) fn connect(&mut self) -> Result<(), Damage> {
+    /// Runs until every terminal is connected, then schedules the start of the clients.
+    pub(super) fn connect(&mut self) -> Result<(), Violation> {
         self.run(BEGIN + CONNECT, true)?;
         if !self.sites.iter().all(|site| site.is_connected) {
-            return Err(Damage::new(format!("not all are connected after {CONNECT}")));
+            return Err(Violation::new(format!("not all terminals are connected after {CONNECT}")));
         }
-        for (number, client) in self.mix.clients.iter().enumerate() {
-            self.agenda.put(self.now + client.at, Act::Begin(number));
+        for (number, client) in self.plan.clients.iter().enumerate() {
+            self.events.push(self.now + client.at, Action::Begin(number));
         }
         Ok(())
     }
 
-    /// Runs until `end`, or until all are connected when `until_connected`.
-    pub(super) fn run(&mut self, end: Instant, until_connected: bool) -> Result<(), Damage> {
+    /// Runs until `end`, or with `until_connected` until all terminals are connected.
+    pub(super) fn run(&mut self, end: Instant, until_connected: bool) -> Result<(), Violation> {
         loop {
             if until_connected && self.sites.iter().all(|site| site.is_connected) {
                 return Ok(());
             }
-            let flying = self.lines.iter().filter_map(|line| line.flying.next_at());
+            let in_flight = self.lines.iter().filter_map(|line| line.in_flight.next_at());
             let wakes = self.sites.iter().filter_map(|site| site.wake);
-            let next = flying.chain(wakes).chain(self.hub_wake).chain(self.agenda.next_at()).min();
+            let next =
+                in_flight.chain(wakes).chain(self.hub_wake).chain(self.events.next_at()).min();
             let Some(next) = next.filter(|&next| next <= end) else {
                 self.now = self.now.max(end);
                 return Ok(());
             };
             self.now = self.now.max(next);
             self.step();
-            self.verdict()?;
-            // Nobody is served more often than that.
+            self.check()?;
+            // Limits the rate of event-loop iterations.
             self.now += TICK;
         }
     }
 
     fn step(&mut self) {
         let now = self.now;
-        while let Some((_, (terminal, mut datagram))) = self.lines[1].flying.take_due(now) {
+        while let Some((_, (terminal, mut datagram))) = self.lines[1].in_flight.pop_due(now) {
             self.trace.event(now, terminal as u64, &datagram);
-            // What came twice or was damaged is counted by the association.
+            // The association counts duplicates and damaged datagrams.
             let _ = self.sites[terminal].relay.handle_datagram(now, &mut datagram);
             self.sites[terminal].wake = Some(now);
         }
-        while let Some((_, (terminal, mut datagram))) = self.lines[0].flying.take_due(now) {
+        while let Some((_, (terminal, mut datagram))) = self.lines[0].in_flight.pop_due(now) {
             self.trace.event(now, 1 << 8 | terminal as u64, &datagram);
-            // As above.
+            // The association counts duplicates and damaged datagrams.
             let _ = self.hub.handle_datagram(now, address(terminal), &mut datagram);
             self.hub_wake = Some(now);
         }
-        while let Some((_, act)) = self.agenda.take_due(now) {
-            self.perform(act);
+        while let Some((_, action)) = self.events.pop_due(now) {
+            self.perform(action);
         }
         for terminal in 0..self.sites.len() {
             if self.sites[terminal].wake.is_some_and(|at| at <= now) {
@@ -209,7 +212,7 @@ impl<'m> Network<'m> {
             }
             for datagram in batch.datagrams() {
                 if !self.lines[0].offer(now, terminal, datagram) {
-                    self.strikes.count(Fault::Loss);
+                    self.fault_counts.count(Fault::Loss);
                 }
             }
             self.attend_terminal(terminal);
@@ -221,14 +224,14 @@ impl<'m> Network<'m> {
     fn attend_terminal(&mut self, terminal: usize) {
         let Site { relay, users, is_connected, .. } = &mut self.sites[terminal];
         while let Some(event) = relay.poll_event() {
-            self.books[terminal].note(&event);
+            self.ledgers[terminal].on_event(&event);
             *is_connected |= event == Event::Connected;
             users.on_event(self.now, &event, relay);
         }
         while let Some(packet) = relay.take_datagram() {
-            self.flooded[usize::from(packet[15])][1] += packet.len() as u64 + HEAD;
+            self.flooded[usize::from(packet[15])][1] += packet.len() as u64 + DATAGRAM_HEADER;
         }
-        self.books[terminal].look(self.now, None, relay, &self.configs[terminal]);
+        self.ledgers[terminal].check_limits(self.now, None, relay, &self.configs[terminal]);
     }
 
     fn serve_hub(&mut self) {
@@ -245,7 +248,7 @@ impl<'m> Network<'m> {
             };
             for datagram in batch.datagrams() {
                 if !self.lines[1].offer(now, terminal, datagram) {
-                    self.strikes.count(Fault::Loss);
+                    self.fault_counts.count(Fault::Loss);
                 }
             }
             self.attend_hub();
@@ -254,9 +257,9 @@ impl<'m> Network<'m> {
     }
 
     fn attend_hub(&mut self) {
-        let books = &mut self.books[self.mix.terminals];
+        let ledgers = &mut self.ledgers[self.plan.terminals];
         while let Some((peer, event)) = self.hub.poll_event() {
-            books.note(&event);
+            ledgers.on_event(&event);
             let at = self.hub.address(peer);
             let terminal = *self.peers.entry(peer).or_insert_with(|| match at.map(|at| at.ip()) {
                 Some(IpAddr::V4(ip)) => usize::from(ip.octets()[3]),
@@ -266,48 +269,54 @@ impl<'m> Network<'m> {
             let Some(relay) = self.hub.peer(peer) else { continue };
             if let Event::Opened { stream, target } = &event {
                 let client = client_of(target);
-                let Client { direction, manner, .. } = self.mix.clients[client];
+                let Client { direction, behaviour, .. } = self.plan.clients[client];
                 relay.set_owner(*stream, (self.owner)(client));
-                if !matches!(manner, Manner::HalfOpen { .. }) {
-                    // One that is gone already has its event.
+                if !matches!(behaviour, Behaviour::HalfOpen { .. }) {
+                    // A stream that is already closed has an event in the queue.
                     let _ = relay.accept(*stream);
                 }
-                users.begin(self.now, (client, direction, manner), *stream, relay);
+                users.begin(self.now, (client, direction, behaviour), *stream, relay);
             } else {
                 users.on_event(self.now, &event, relay);
             }
         }
         while let Some((_, packet)) = self.hub.take_datagram() {
-            self.flooded[usize::from(packet[15])][0] += packet.len() as u64 + HEAD;
+            self.flooded[usize::from(packet[15])][0] += packet.len() as u64 + DATAGRAM_HEADER;
         }
         for &peer in self.peers.keys() {
             if let Some(relay) = self.hub.peer(peer) {
-                books.look(self.now, Some(peer), relay, &self.configs[self.mix.terminals]);
+                ledgers.check_limits(
+                    self.now,
+                    Some(peer),
+                    relay,
+                    &self.configs[self.plan.terminals],
+                );
             }
         }
     }
 
-    fn verdict(&self) -> Result<(), Damage> {
+    fn check(&self) -> Result<(), Violation> {
         let users = self.sites.iter().map(|site| &site.users).chain(&self.servers);
-        if let Some(wrong) = users.filter_map(Users::wrong).next() {
-            return Err(Damage::new(wrong.to_owned()));
+        if let Some(error) = users.filter_map(Users::error).next() {
+            return Err(Violation::new(error.to_owned()));
         }
-        let mut books = self.books.iter().zip(&self.configs);
-        books.try_for_each(|(books, config)| books.verdict(&config.name))
+        let mut ledgers = self.ledgers.iter().zip(&self.configs);
+        ledgers.try_for_each(|(ledgers, config)| ledgers.check(&config.name))
     }
 
-    fn perform(&mut self, act: Act) {
-        match act {
-            Act::Begin(client) => self.begin(client),
-            Act::Open(client, left) => {
+    fn perform(&mut self, action: Action) {
+        match action {
+            Action::Begin(client) => self.begin(client),
+            Action::Open(client, left) => {
                 self.open(client);
                 if left > 1 {
-                    // One after another, so that each has its own beginning.
-                    self.agenda.put(self.now + Span::from_millis(1), Act::Open(client, left - 1));
+                    // Streams start at different times.
+                    self.events
+                        .push(self.now + Span::from_millis(1), Action::Open(client, left - 1));
                 }
             }
-            Act::Tick(client) => self.tick(client),
-            Act::Reset(terminal, stream) => {
+            Action::Tick(client) => self.tick(client),
+            Action::Reset(terminal, stream) => {
                 let Site { relay, users, .. } = &mut self.sites[terminal];
                 users.reset(stream, relay);
                 self.sites[terminal].wake = Some(self.now);
@@ -317,59 +326,63 @@ impl<'m> Network<'m> {
 
     fn begin(&mut self, client: usize) {
         let now = self.now;
-        match self.mix.clients[client].manner {
-            Manner::Bulk { streams }
-            | Manner::Stall { streams, .. }
-            | Manner::HalfOpen { streams } => self.agenda.put(now, Act::Open(client, streams)),
-            Manner::Drip { streams, every, .. } | Manner::Trickle { streams, every } => {
-                self.agenda.put(now, Act::Open(client, streams));
-                self.agenda.put(now + every, Act::Tick(client));
+        match self.plan.clients[client].behaviour {
+            Behaviour::Bulk { streams }
+            | Behaviour::Stall { streams, .. }
+            | Behaviour::HalfOpen { streams } => {
+                self.events.push(now, Action::Open(client, streams));
             }
-            Manner::Churn { .. } | Manner::Flood { .. } => self.agenda.put(now, Act::Tick(client)),
+            Behaviour::Drip { streams, every, .. } | Behaviour::Trickle { streams, every } => {
+                self.events.push(now, Action::Open(client, streams));
+                self.events.push(now + every, Action::Tick(client));
+            }
+            Behaviour::Churn { .. } | Behaviour::Flood { .. } => {
+                self.events.push(now, Action::Tick(client));
+            }
         }
     }
 
-    /// Opens a stream for the client, if the hub lets it.
+    /// Opens a stream for the client unless the hub's limits refuse it.
     fn open(&mut self, client: usize) -> Option<StreamId> {
-        let Client { terminal, direction, manner, .. } = self.mix.clients[client];
+        let Client { terminal, direction, behaviour, .. } = self.plan.clients[client];
         let Site { relay, users, wake, .. } = &mut self.sites[terminal];
         let target = Target::name("server.example", 80).from(source(client));
         let stream = relay.open(self.now, target, PRIORITY).ok()?;
         relay.set_owner(stream, (self.owner)(client));
-        users.begin(self.now, (client, direction, manner), stream, relay);
+        users.begin(self.now, (client, direction, behaviour), stream, relay);
         *wake = Some(self.now);
         Some(stream)
     }
 
     fn tick(&mut self, client: usize) {
-        let Client { terminal, direction, manner, .. } = self.mix.clients[client];
-        let every = match manner {
-            Manner::Trickle { every, .. } => {
+        let Client { terminal, direction, behaviour, .. } = self.plan.clients[client];
+        let every = match behaviour {
+            Behaviour::Trickle { every, .. } => {
                 self.allow(client, direction == Direction::Up, (1, 0));
                 every
             }
-            Manner::Drip { octets, every, .. } => {
+            Behaviour::Drip { octets, every, .. } => {
                 self.allow(client, direction == Direction::Down, (0, octets));
                 every
             }
-            Manner::Churn { every, reset, .. } => {
+            Behaviour::Churn { every, reset, .. } => {
                 if let (Some(stream), Some(after)) = (self.open(client), reset) {
-                    self.agenda.put(self.now + after, Act::Reset(terminal, stream));
+                    self.events.push(self.now + after, Action::Reset(terminal, stream));
                 }
                 every
             }
-            Manner::Flood { flows, dscp, octets, every } => {
+            Behaviour::Flood { flows, dscp, octets, every } => {
                 self.flood(client, (flows, dscp, octets));
                 every
             }
-            Manner::Bulk { .. } | Manner::Stall { .. } | Manner::HalfOpen { .. } => return,
+            Behaviour::Bulk { .. } | Behaviour::Stall { .. } | Behaviour::HalfOpen { .. } => return,
         };
-        self.agenda.put(self.now + every.max(TICK), Act::Tick(client));
+        self.events.push(self.now + every.max(TICK), Action::Tick(client));
     }
 
-    /// Lets a client's streams go on at the terminal or at the hub.
+    /// Lets a client's streams continue at the terminal or at the hub.
     fn allow(&mut self, client: usize, at_terminal: bool, more: (u64, u64)) {
-        let terminal = self.mix.clients[client].terminal;
+        let terminal = self.plan.clients[client].terminal;
         if at_terminal {
             let Site { relay, users, wake, .. } = &mut self.sites[terminal];
             users.allow(self.now, client, more, relay);
@@ -386,8 +399,8 @@ impl<'m> Network<'m> {
 
     /// Sends one packet of a flood.
     fn flood(&mut self, client: usize, (flows, dscp, octets): (u16, u8, usize)) {
-        let Client { terminal, direction, .. } = self.mix.clients[client];
-        // Which of the flows it is does not matter, so that all have their part.
+        let Client { terminal, direction, .. } = self.plan.clients[client];
+        // The time selects the flow, so that all flows have about the same rate.
         let port = (self.now.as_nanos() / 1_000 % u64::from(flows)) as u16;
         let packet = udp(client, port, dscp, octets);
         let owner = (self.owner)(client);
@@ -407,8 +420,8 @@ impl<'m> Network<'m> {
         }
     }
 
-    /// Octets of IP packets that went on each line for each terminal, and those of them that were no
-    /// data: POLLs, STATs and USTATs, alone or beside data.
+    /// Octets of IP packets per link direction and terminal, and of these the octets of POLLs,
+    /// STATs and USTATs, standalone or piggybacked.
     pub(super) fn octets(&mut self) -> [Vec<[u64; 2]>; 2] {
         let mut octets =
             self.lines.each_ref().map(|line| line.octets.iter().map(|&all| [all, 0]).collect());
@@ -422,33 +435,34 @@ impl<'m> Network<'m> {
         octets
     }
 
-    /// What each client has had of each line: payload that was read at its end, and all that was
-    /// sent on it for the client.
-    pub(super) fn carried(&mut self) -> Vec<[Carried; 2]> {
-        let flooded = |&[up, down]: &[u64; 2]| [up, down].map(|sent| Carried { sent, read: 0 });
-        let mut sums: Vec<[Carried; 2]> = self.flooded.iter().map(flooded).collect();
+    /// Octets of each client per link direction: payload read by its receiver, and everything sent
+    /// for the client.
+    pub(super) fn client_octets(&mut self) -> Vec<[ClientOctets; 2]> {
+        let flooded =
+            |&[up, down]: &[u64; 2]| [up, down].map(|sent| ClientOctets { sent, read: 0 });
+        let mut sums: Vec<[ClientOctets; 2]> = self.flooded.iter().map(flooded).collect();
         for (terminal, site) in self.sites.iter_mut().enumerate() {
-            add_lost_packets(self.mix, &mut sums, (terminal, Direction::Up), &site.relay);
-            let (carried, _) = site.users.carried(&site.relay);
-            for (sum, carried) in sums.iter_mut().zip(carried) {
-                sum[0].sent += carried.sent;
-                sum[1].read += carried.read;
+            add_lost_packets(self.plan, &mut sums, (terminal, Direction::Up), &site.relay);
+            let (client_octets, _) = site.users.client_octets(&site.relay);
+            for (sum, client_octets) in sums.iter_mut().zip(client_octets) {
+                sum[0].sent += client_octets.sent;
+                sum[1].read += client_octets.read;
             }
         }
         for (&peer, &terminal) in &self.peers {
             let Some(relay) = self.hub.peer(peer) else { continue };
-            add_lost_packets(self.mix, &mut sums, (terminal, Direction::Down), relay);
-            let (carried, lost) = self.servers[terminal].carried(relay);
-            for (sum, carried) in sums.iter_mut().zip(carried) {
-                sum[1].sent += carried.sent;
-                sum[0].read += carried.read;
+            add_lost_packets(self.plan, &mut sums, (terminal, Direction::Down), relay);
+            let (client_octets, lost) = self.servers[terminal].client_octets(relay);
+            for (sum, client_octets) in sums.iter_mut().zip(client_octets) {
+                sum[1].sent += client_octets.sent;
+                sum[0].read += client_octets.read;
             }
             let resets = |client: &Client| {
                 client.terminal == terminal
-                    && matches!(client.manner, Manner::Churn { reset: Some(_), .. })
+                    && matches!(client.behaviour, Behaviour::Churn { reset: Some(_), .. })
             };
-            let resetters = self.mix.clients.iter().filter(|client| resets(client)).count() as u64;
-            for (sum, client) in sums.iter_mut().zip(&self.mix.clients) {
+            let resetters = self.plan.clients.iter().filter(|client| resets(client)).count() as u64;
+            for (sum, client) in sums.iter_mut().zip(&self.plan.clients) {
                 if resets(client) {
                     sum[1].sent += lost / resetters;
                 }
@@ -458,16 +472,17 @@ impl<'m> Network<'m> {
     }
 }
 
-/// Octets that a session has sent as IP packets without data in them, and as control beside data.
+/// Octets that a session has sent in packets without data, and as control frames in packets with
+/// data.
 fn control(relay: &Relay) -> u64 {
     let Some(counted) = relay.session_statistics() else { return 0 };
     let data = counted.data_sent + counted.data_retransmitted;
     let payload = counted.data_bytes_sent + counted.data_bytes_retransmitted;
-    let all = counted.octets_sent + counted.segments_sent * BELOW;
-    all - payload - data * (BELOW + SD)
+    let all = counted.octets_sent + counted.segments_sent * LOWER_HEADERS;
+    all - payload - data * (LOWER_HEADERS + SD_HEADER)
 }
 
-/// The client that a stream is for.
+/// Returns the client of a stream.
 fn client_of(target: &Target) -> usize {
     debug_assert!(matches!(target.destination, Destination::Name(..)));
     match target.source.map(|source| source.ip()) {

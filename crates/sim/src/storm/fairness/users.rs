@@ -1,95 +1,95 @@
-//! Clients or servers at one end of one relay: what they write, read and leave unread.
+//! Clients or servers at one end of a relay: what they write, read and leave unread.
 
-use super::mix::{Client, Direction, Manner, Mix};
+use super::plan::{Behaviour, Client, Direction, StormPlan};
 use crate::Pattern;
 use relay::{Event, Priority, Relay, ResetReason, StreamId};
 use std::collections::BTreeMap;
 use units::Instant;
 
-/// Octets that are written in one go.
+/// Octets per write.
 const PIECE: usize = 16 << 10;
-/// Octets that the header of a STREAM frame or a RESET takes at most (relay.md, section 2).
+/// Maximum octets of a STREAM frame header or a RESET (relay.md, section 2).
 const FRAME: u64 = 24;
-/// Octets of an opening: that header, with the target's and the client's address.
+/// Octets of a stream opening: that header, and the addresses of target and client.
 const OPENING: u64 = 64;
 
 /// One stream at one end.
 #[derive(Debug)]
 struct Flow {
     client: usize,
-    /// Octets that may still be written, and that were.
+    /// Octets still to be written, and octets written.
     to_write: u64,
     written: u64,
-    /// Octets that were counted as sent.
+    /// Octets already counted as sent.
     counted: u64,
-    /// The half ends when all is written.
+    /// A FIN follows when all octets are written.
     ends: bool,
-    /// Octets that may still be read, and that were.
+    /// Octets still to be read, and octets read.
     to_read: u64,
     read: u64,
 }
 
-/// What a client has had of the link in each direction, octets.
+/// Octets of a client on the link, by direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Carried {
-    /// Octets that were read from its streams, of the direction to this end.
+pub(super) struct ClientOctets {
+    /// Octets read from its streams at this end.
     pub(super) read: u64,
-    /// Octets that were sent for it by this end: payload that arrived, and what frames took.
+    /// Octets sent for it by this end: acknowledged payload and frame headers.
     pub(super) sent: u64,
 }
 
-/// All users at one end of one relay.
+/// All users at one end of a relay.
 #[derive(Debug)]
 pub(super) struct Users {
     is_hub: bool,
     seed: u64,
     flows: BTreeMap<StreamId, Flow>,
-    carried: Vec<Carried>,
-    /// Octets of streams that are in `carried` as sent.
+    client_octets: Vec<ClientOctets>,
+    /// Octets of streams that `client_octets` already includes as sent.
     counted: u64,
-    wrong: Option<String>,
+    error: Option<String>,
 }
 
 impl Users {
     pub(super) fn new(seed: u64, is_hub: bool, clients: usize) -> Self {
-        let carried = vec![Carried::default(); clients];
-        Self { is_hub, seed, flows: BTreeMap::new(), carried, counted: 0, wrong: None }
+        let client_octets = vec![ClientOctets::default(); clients];
+        Self { is_hub, seed, flows: BTreeMap::new(), client_octets, counted: 0, error: None }
     }
 
-    /// The first thing that was wrong.
-    pub(super) fn wrong(&self) -> Option<&str> {
-        self.wrong.as_deref()
+    /// The first error.
+    pub(super) fn error(&self) -> Option<&str> {
+        self.error.as_deref()
     }
 
-    /// A stream of `client`'s begins: what this end does with it follows from the client's manner.
+    /// Starts a stream of `client`; its behaviour follows from the client's.
     pub(super) fn begin(
         &mut self,
         now: Instant,
-        (client, direction, manner): (usize, Direction, Manner),
+        (client, direction, behaviour): (usize, Direction, Behaviour),
         stream: StreamId,
         relay: &mut Relay,
     ) {
         let writes = self.is_hub == (direction == Direction::Down);
-        let (to_write, ends) = match manner {
+        let (to_write, ends) = match behaviour {
             _ if !writes => (0, false),
-            Manner::Bulk { .. }
-            | Manner::Stall { .. }
-            | Manner::Drip { .. }
-            | Manner::HalfOpen { .. } => (u64::MAX, false),
-            Manner::Churn { octets, .. } => (octets, true),
-            Manner::Trickle { .. } | Manner::Flood { .. } => (0, false),
+            Behaviour::Bulk { .. }
+            | Behaviour::Stall { .. }
+            | Behaviour::Drip { .. }
+            | Behaviour::HalfOpen { .. } => (u64::MAX, false),
+            Behaviour::Churn { octets, .. } => (octets, true),
+            Behaviour::Trickle { .. } | Behaviour::Flood { .. } => (0, false),
         };
-        let to_read = match manner {
-            Manner::Stall { after, .. } => after,
-            Manner::Drip { .. } | Manner::HalfOpen { .. } => 0,
-            Manner::Bulk { .. }
-            | Manner::Churn { .. }
-            | Manner::Trickle { .. }
-            | Manner::Flood { .. } => u64::MAX,
+        let to_read = match behaviour {
+            Behaviour::Stall { after, .. } => after,
+            Behaviour::Drip { .. } | Behaviour::HalfOpen { .. } => 0,
+            Behaviour::Bulk { .. }
+            | Behaviour::Churn { .. }
+            | Behaviour::Trickle { .. }
+            | Behaviour::Flood { .. } => u64::MAX,
         };
         let flow = Flow { client, to_write, written: 0, counted: 0, ends, to_read, read: 0 };
         if !self.is_hub {
-            self.carried[client].sent += OPENING;
+            self.client_octets[client].sent += OPENING;
         }
         self.flows.insert(stream, flow);
         self.work(now, stream, relay);
@@ -110,79 +110,79 @@ impl Users {
             flow.to_write = flow.to_write.saturating_add(write);
             flow.to_read = flow.to_read.saturating_add(read);
             if write > 0 {
-                self.carried[client].sent += FRAME;
+                self.client_octets[client].sent += FRAME;
             }
             self.work(now, stream, relay);
         }
     }
 
-    /// Cuts the client's stream off.
+    /// Resets the client's stream.
     pub(super) fn reset(&mut self, stream: StreamId, relay: &mut Relay) {
         self.count(stream, relay.unsent(stream));
         self.forget(stream);
-        // It is gone otherwise.
+        // The stream is already closed.
         let _ = relay.reset(stream, ResetReason::Aborted);
     }
 
-    /// What each client has had until now, and octets of streams that were sent by this end for
-    /// clients whose streams its peer has reset: nobody says how many each of them had sent.
-    pub(super) fn carried(&mut self, relay: &Relay) -> (&[Carried], u64) {
+    /// The octets of each client so far, and the octets sent by this end on streams that the peer
+    /// has reset: these cannot be attributed to a client.
+    pub(super) fn client_octets(&mut self, relay: &Relay) -> (&[ClientOctets], u64) {
         let streams: Vec<StreamId> = self.flows.keys().copied().collect();
         streams.into_iter().for_each(|stream| self.count(stream, relay.unsent(stream)));
         let lost = relay.statistics().bytes_sent - self.counted;
-        (&self.carried, lost)
+        (&self.client_octets, lost)
     }
 
-    /// Counts what the stream has sent, of which it holds `unsent` octets more.
+    /// Counts the octets that the stream has sent; `unsent` octets are still in its buffer.
     fn count(&mut self, stream: StreamId, unsent: u64) {
         let Some(flow) = self.flows.get_mut(&stream) else { return };
         let sent = flow.written - unsent;
         let news = sent.saturating_sub(flow.counted);
         flow.counted += news;
         self.counted += news;
-        self.carried[flow.client].sent += news;
+        self.client_octets[flow.client].sent += news;
     }
 
-    /// Takes in what happened to a stream.
+    /// Handles an event of a stream.
     pub(super) fn on_event(&mut self, now: Instant, event: &Event, relay: &mut Relay) {
         match *event {
             Event::Readable { stream }
             | Event::Writable { stream }
             | Event::Ending { stream, .. } => self.work(now, stream, relay),
             Event::Ended { stream } => {
-                // A stream that is gone needs no end.
+                // The stream is already closed.
                 let _ = relay.end(stream);
             }
             Event::Released { stream } => {
-                // All that was written has arrived.
+                // All written octets are acknowledged.
                 self.count(stream, 0);
                 self.forget(stream);
             }
             Event::Refused { stream, .. } | Event::Reset { stream, .. } => self.forget(stream),
             Event::Disconnected { .. } => {
-                self.wrong.get_or_insert(format!("{event:?} although nobody gave up"));
+                self.error.get_or_insert(format!("{event:?} without an injected cause"));
             }
             Event::Connected | Event::Accepted { .. } | Event::Opened { .. } => {}
         }
     }
 
-    /// The stream is gone.
+    /// Discards the state of a closed stream.
     fn forget(&mut self, stream: StreamId) {
         if let Some(flow) = self.flows.remove(&stream) {
-            // Both ends say a last word.
-            self.carried[flow.client].sent += FRAME;
+            // Both ends send a final frame.
+            self.client_octets[flow.client].sent += FRAME;
         }
     }
 
-    /// Reads and writes what can be.
+    /// Reads and writes as far as possible.
     fn work(&mut self, now: Instant, stream: StreamId, relay: &mut Relay) {
         let Some(flow) = self.flows.get_mut(&stream) else { return };
         let tag = self.seed << 24 ^ u64::from(stream.number()) << 1;
         let [own, other] = [self.is_hub, !self.is_hub].map(|hub| Pattern(tag | u64::from(hub)));
         match flow.read(now, (stream, other), relay) {
-            Ok(octets) => self.carried[flow.client].read += octets,
+            Ok(octets) => self.client_octets[flow.client].read += octets,
             Err(text) => {
-                self.wrong.get_or_insert(text);
+                self.error.get_or_insert(text);
             }
         }
         flow.write(now, (stream, own), relay);
@@ -190,7 +190,7 @@ impl Users {
 }
 
 impl Flow {
-    /// Reads what may be read; says how much.
+    /// Reads up to the allowed octets; returns how many.
     fn read(
         &mut self,
         now: Instant,
@@ -211,7 +211,7 @@ impl Flow {
             if self.to_read != u64::MAX {
                 self.to_read -= len as u64;
             }
-            // It was there a line ago.
+            // `peek` has just returned these octets.
             let _ = relay.consume(now, stream, len);
         }
         Ok(self.read - before)
@@ -220,11 +220,11 @@ impl Flow {
     fn write(&mut self, now: Instant, (stream, pattern): (StreamId, Pattern), relay: &mut Relay) {
         let mut piece = [0; PIECE];
         while self.to_write > 0 {
-            // Filling what is not taken is most of the work.
+            // Filling a larger buffer than fits would dominate the run time.
             let room = relay.room(stream).clamp(1, PIECE);
             let len = usize::try_from(self.to_write).map_or(room, |left| left.min(room));
             pattern.fill(self.written, &mut piece[..len]);
-            // A stream that is gone takes nothing; its event follows.
+            // A closed stream accepts nothing; its event follows.
             let taken = relay.write(now, stream, &piece[..len]).unwrap_or(0);
             self.written += taken as u64;
             if self.to_write != u64::MAX {
@@ -236,31 +236,31 @@ impl Flow {
         }
         if self.ends {
             self.ends = false;
-            // As above.
+            // The stream is already closed.
             let _ = relay.end(stream);
         }
     }
 }
 
-/// Adds octets of packets beside streams that `relay` has sent and that did not arrive, as when the
-/// link lost a piece: nobody says whose they were, so each flood has an equal part.
+/// Counts unsplit packets that `relay` has sent and that did not arrive, for example because a
+/// fragment was lost. They cannot be attributed, so each flood counts an equal part.
 pub(super) fn add_lost_packets(
-    mix: &Mix,
-    sums: &mut [[Carried; 2]],
+    plan: &StormPlan,
+    sums: &mut [[ClientOctets; 2]],
     (terminal, direction): (usize, Direction),
     relay: &Relay,
 ) {
     let line = direction.line();
     let is_flood = |client: &Client| {
         (client.terminal, client.direction) == (terminal, direction)
-            && matches!(client.manner, Manner::Flood { .. })
+            && matches!(client.behaviour, Behaviour::Flood { .. })
     };
-    let floods = || (0..mix.clients.len()).filter(|&number| is_flood(&mix.clients[number]));
+    let floods = || (0..plan.clients.len()).filter(|&number| is_flood(&plan.clients[number]));
     let arrived: u64 = floods().map(|number| sums[number][line].sent).sum();
     let lost = relay.totals().datagrams.bytes_sent.saturating_sub(arrived);
     let count = floods().count() as u64;
     floods().for_each(|number| sums[number][line].sent += lost / count);
 }
 
-/// The priority of every stream: a client does not choose one.
+/// The priority of every stream: clients cannot select one.
 pub(super) const PRIORITY: Priority = Priority::Normal;

@@ -1,14 +1,14 @@
-//! Clients and servers above two relays: streams of bytes that both ends can check.
+//! Clients and servers above two relays, with streams of octets that both ends verify.
 //!
 //! ```text
-//!   client ── head, request ──▶ server      head: whose it is, how long both are
-//!          ◀──── response ─────             ends: the client's before or after the response,
+//!   client ── head, request ──▶ server      head: pattern of the stream, both lengths
+//!          ◀──── response ─────             FIN: the client's before or after the response,
 //!                                           the server's before or after the client's
 //! ```
 //!
 //! A client whose stream is lost opens another one, until all of its tasks are done.
 
-use super::super::fault::{Fault, Strikes};
+use super::super::fault::{Fault, FaultCounts};
 use crate::Pattern;
 use relay::{Event, Priority, Relay, ResetReason, StreamId, Target};
 use std::collections::BTreeMap;
@@ -16,34 +16,35 @@ use units::{Instant, RngStream, Span};
 
 /// Octets of a head.
 const HEAD: u64 = 24;
-/// A client whose stream was lost waits for this long.
+/// Delay before a client whose stream was lost opens another one.
 const PAUSE: Span = Span::from_millis(700);
-/// Octets that are written or read in one go.
+/// Octets per read or write.
 const PIECE: usize = 8192;
 
-/// What a client is to do.
+/// A client's transfer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Task {
-    /// When, after its side's beginning.
+    /// Start, relative to the start of its endpoint.
     pub(crate) after: Span,
-    /// Octets each way, the head included.
+    /// Octets in each direction; the request includes the head.
     pub(crate) request: u64,
     pub(crate) response: u64,
-    /// Bits that say how: see [`Task::draw`].
-    manners: u64,
+    /// Bits that vary its course: see [`Task::draw`].
+    options: u64,
 }
 
-/// Its readers are slow when such a time comes.
+/// Its readers pause while slow readers are injected.
 const IS_SLOW: u64 = 1;
-/// The client's half ends with the request, and not with the response.
+/// The client sends FIN after the request, and not after the response.
 const ENDS_EARLY: u64 = 2;
-/// The server's half ends with the response, whether the client's did or not.
-const SERVER_FIRST: u64 = 4;
-/// The server answers while it is asked.
-const AT_ONCE: u64 = 8;
+/// The server sends FIN after the response, independently of the client.
+const SERVER_ENDS_EARLY: u64 = 4;
+/// The server responds before the request is complete.
+const RESPONDS_EARLY: u64 = 8;
 
 impl Task {
-    /// One of up to `most` octets each way, in the first `within`: a `large` one, or any.
+    /// Draws up to `most` octets in each direction that start within `within`; `large` ones are
+    /// uniform, others uniform in their logarithm.
     pub(crate) fn draw(rng: &mut RngStream, most: [u64; 2], large: bool, within: Span) -> Self {
         let size = |rng: &mut RngStream, most: u64| {
             let largest = (most.max(2) as f64).ln();
@@ -53,12 +54,12 @@ impl Task {
             after: Span::from_nanos(rng.below(within.as_nanos().max(1))),
             request: HEAD + size(rng, most[0]),
             response: size(rng, most[1]),
-            manners: rng.below(16),
+            options: rng.below(16),
         }
     }
 }
 
-/// One direction of a stream that is written.
+/// The send side of a stream.
 #[derive(Debug)]
 struct Writing {
     head: Option<[u8; HEAD as usize]>,
@@ -69,7 +70,7 @@ struct Writing {
 }
 
 impl Writing {
-    /// Writes what there is room for.
+    /// Writes as much as the buffer accepts.
     fn write(&mut self, now: Instant, stream: StreamId, relay: &mut Relay) {
         let mut piece = [0; PIECE];
         while self.written < self.total {
@@ -83,7 +84,7 @@ impl Writing {
                 let count = rest.len().min(len);
                 piece[..count].copy_from_slice(&rest[..count]);
             }
-            // A stream that is gone takes nothing; its event follows.
+            // A closed stream accepts nothing; its event follows.
             let taken = relay.write(now, stream, &piece[..len]).unwrap_or(0);
             self.written += taken as u64;
             if taken < len {
@@ -95,21 +96,21 @@ impl Writing {
     fn end(&mut self, stream: StreamId, relay: &mut Relay) {
         if !self.ended && self.written == self.total {
             self.ended = true;
-            // As above.
+            // The stream is already closed.
             let _ = relay.end(stream);
         }
     }
 }
 
-/// One direction that is read.
+/// The receive side of a stream.
 #[derive(Debug)]
 struct Reading {
     pattern: Option<Pattern>,
-    /// The octets of the head that have come.
+    /// The octets of the head received so far.
     head: Vec<u8>,
     total: u64,
     read: u64,
-    /// The peer's half has ended.
+    /// The peer has sent FIN.
     ended: bool,
 }
 
@@ -118,12 +119,12 @@ struct Reading {
 struct Flow {
     writing: Writing,
     reading: Reading,
-    manners: u64,
+    options: u64,
     /// The client's task.
     task: usize,
 }
 
-/// A client's task and how far it is.
+/// The state of a client's task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     Waiting(Instant),
@@ -131,72 +132,72 @@ enum Progress {
     Done,
 }
 
-/// What went on.
+/// Counters since the last call.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Tale {
-    /// Octets that came and were right.
+pub(crate) struct UserTotals {
+    /// Octets received and verified.
     pub(crate) delivered: u64,
-    /// Streams that were lost to a reset, a refusal or the end of a session.
+    /// Streams lost to a reset, a refusal or the end of a session.
     pub(crate) lost: u64,
-    /// Halves that ended long before the others.
+    /// Streams of which one direction ended long before the other.
     half_closes: u64,
 }
 
-/// All users at one end of one relay.
+/// All users at one end of a relay.
 #[derive(Debug)]
 pub(crate) struct Users {
     tasks: Vec<Task>,
     progress: Vec<Progress>,
     flows: BTreeMap<StreamId, Flow>,
-    /// Streams begun: each writes other bytes.
-    begun: u64,
+    /// Streams opened: each has its own pattern.
+    streams_opened: u64,
     seed: u64,
     reading: bool,
-    tale: Tale,
-    wrong: Option<String>,
+    user_totals: UserTotals,
+    error: Option<String>,
 }
 
 impl Users {
-    /// Clients with `tasks`, from `now` on; without tasks, servers.
+    /// Clients with `tasks` from `now` on; without tasks, servers.
     pub(crate) fn new(seed: u64, tasks: Vec<Task>, now: Instant) -> Self {
         let progress = tasks.iter().map(|task| Progress::Waiting(now + task.after)).collect();
         Self {
             tasks,
             progress,
             flows: BTreeMap::new(),
-            begun: 0,
+            streams_opened: 0,
             seed,
             reading: true,
-            tale: Tale::default(),
-            wrong: None,
+            user_totals: UserTotals::default(),
+            error: None,
         }
     }
 
-    /// What went on since the last call.
-    pub(crate) fn take_tale(&mut self, strikes: &mut Strikes) -> Tale {
-        let tale = core::mem::take(&mut self.tale);
-        for _ in 0..tale.half_closes {
-            strikes.count(Fault::HalfClose);
+    /// Returns and resets the counters.
+    pub(crate) fn take_totals(&mut self, fault_counts: &mut FaultCounts) -> UserTotals {
+        let user_totals = core::mem::take(&mut self.user_totals);
+        for _ in 0..user_totals.half_closes {
+            fault_counts.count(Fault::HalfClose);
         }
-        tale
+        user_totals
     }
 
-    /// The first thing that was wrong.
-    pub(crate) fn wrong(&self) -> Option<&str> {
-        self.wrong.as_deref()
+    /// The first error.
+    pub(crate) fn error(&self) -> Option<&str> {
+        self.error.as_deref()
     }
 
-    /// Whether nothing is open and nothing is to be opened.
+    /// Whether no stream is open and no task is left.
     pub(crate) fn is_done(&self) -> bool {
         self.flows.is_empty() && self.progress.iter().all(|one| *one == Progress::Done)
     }
 
-    /// Tasks that are not done.
+    /// Number of unfinished tasks.
     pub(crate) fn left(&self) -> usize {
         self.progress.iter().filter(|one| **one != Progress::Done).count()
     }
 
-    /// The first streams that are open, for people.
+    /// Describes the first open streams.
     pub(crate) fn describe(&self, relay: &Relay) -> String {
         let flow = |(stream, flow): (&StreamId, &Flow)| {
             let Flow { writing, reading, .. } = flow;
@@ -223,7 +224,7 @@ impl Users {
         waiting.min()
     }
 
-    /// Opens what is due.
+    /// Opens the streams that are due.
     pub(crate) fn open(&mut self, now: Instant, relay: &mut Relay) {
         for task in 0..self.tasks.len() {
             let Progress::Waiting(due) = self.progress[task] else { continue };
@@ -234,16 +235,16 @@ impl Users {
             let priority = [Priority::Interactive, Priority::Normal, Priority::Background];
             match relay.open(now, target, priority[task % 3]) {
                 Ok(stream) => self.begin(now, task, stream, relay),
-                // As many are open as the hub allows.
+                // The hub's limit of open streams is reached.
                 Err(_) => self.progress[task] = Progress::Waiting(now + PAUSE),
             }
         }
     }
 
     fn begin(&mut self, now: Instant, task: usize, stream: StreamId, relay: &mut Relay) {
-        let Task { request, response, manners, .. } = self.tasks[task];
-        self.begun += 1;
-        let tag = self.seed << 20 ^ self.begun << 4 | manners;
+        let Task { request, response, options, .. } = self.tasks[task];
+        self.streams_opened += 1;
+        let tag = self.seed << 20 ^ self.streams_opened << 4 | options;
         let mut head = [0; HEAD as usize];
         for (place, word) in head.chunks_exact_mut(8).zip([tag, request, response]) {
             place.copy_from_slice(&word.to_be_bytes());
@@ -257,12 +258,12 @@ impl Users {
         };
         let pattern = Some(Pattern(!tag));
         let reading = Reading { pattern, head: Vec::new(), total: response, read: 0, ended: false };
-        self.flows.insert(stream, Flow { writing, reading, manners, task });
+        self.flows.insert(stream, Flow { writing, reading, options, task });
         self.progress[task] = Progress::Open(stream);
         self.work(now, stream, relay);
     }
 
-    /// Reads on, or not.
+    /// Starts or stops reading.
     pub(crate) fn set_reading(&mut self, now: Instant, reading: bool, relay: &mut Relay) {
         self.reading = reading;
         let streams: Vec<StreamId> = self.flows.keys().copied().collect();
@@ -271,22 +272,22 @@ impl Users {
         }
     }
 
-    /// Cuts off up to two streams, and says whether there were any.
+    /// Resets up to two streams; returns whether there were any.
     pub(crate) fn abort(&mut self, now: Instant, relay: &mut Relay) -> bool {
         let streams: Vec<StreamId> = self.flows.keys().copied().take(2).collect();
         for &stream in &streams {
-            // It is gone otherwise.
+            // The stream is already closed.
             let _ = relay.reset(stream, ResetReason::Aborted);
             self.lose(now, stream);
         }
         !streams.is_empty()
     }
 
-    /// Takes in what happened on the relay.
+    /// Handles an event of the relay.
     pub(crate) fn on_event(&mut self, now: Instant, event: &Event, relay: &mut Relay) {
         match *event {
             Event::Opened { stream, .. } => {
-                // One that is gone already has its event.
+                // A stream that is already closed has an event in the queue.
                 let _ = relay.accept(stream);
                 let empty =
                     Writing { head: None, pattern: Pattern(0), total: 0, written: 0, ended: false };
@@ -297,7 +298,7 @@ impl Users {
                     read: 0,
                     ended: false,
                 };
-                let flow = Flow { writing: empty, reading, manners: 0, task: usize::MAX };
+                let flow = Flow { writing: empty, reading, options: 0, task: usize::MAX };
                 self.flows.insert(stream, flow);
             }
             Event::Readable { stream }
@@ -318,7 +319,7 @@ impl Users {
         }
     }
 
-    /// All streams are gone.
+    /// Handles the loss of all streams.
     pub(crate) fn lose_all(&mut self, now: Instant) {
         while let Some((&stream, _)) = self.flows.first_key_value() {
             self.lose(now, stream);
@@ -327,33 +328,33 @@ impl Users {
 
     fn lose(&mut self, now: Instant, stream: StreamId) {
         let Some(flow) = self.flows.remove(&stream) else { return };
-        self.tale.lost += 1;
+        self.user_totals.lost += 1;
         if let Some(progress) = self.progress.get_mut(flow.task) {
             *progress = Progress::Waiting(now + PAUSE);
         }
     }
 
-    /// The relay has forgotten the stream: both halves have come to their end.
+    /// Handles a stream of which both directions have ended.
     fn release(&mut self, stream: StreamId) {
         let Some(flow) = self.flows.remove(&stream) else { return };
         let Reading { read, total, ended, .. } = flow.reading;
         if read != total || !ended || !flow.writing.ended {
-            let text = format!("stream {stream} is over with {read} octets of {total} read");
-            self.wrong.get_or_insert(text);
+            let text = format!("stream {stream} ended with {read} octets of {total} read");
+            self.error.get_or_insert(text);
         }
         if let Some(progress) = self.progress.get_mut(flow.task) {
             *progress = Progress::Done;
         }
     }
 
-    /// Reads, writes and ends what can be.
+    /// Reads, writes and sends FIN as far as possible.
     fn work(&mut self, now: Instant, stream: StreamId, relay: &mut Relay) {
         let Some(flow) = self.flows.get_mut(&stream) else { return };
-        if self.reading || flow.manners & IS_SLOW == 0 {
+        if self.reading || flow.options & IS_SLOW == 0 {
             match flow.read(now, stream, relay) {
-                Ok(count) => self.tale.delivered += count,
+                Ok(count) => self.user_totals.delivered += count,
                 Err(text) => {
-                    self.wrong.get_or_insert(text);
+                    self.error.get_or_insert(text);
                 }
             }
         }
@@ -363,7 +364,7 @@ impl Users {
             flow.writing.end(stream, relay);
         }
         let half = flow.writing.ended && !had_ended && flow.reading.read < flow.reading.total;
-        self.tale.half_closes += u64::from(half);
+        self.user_totals.half_closes += u64::from(half);
     }
 }
 
@@ -372,17 +373,17 @@ impl Flow {
         self.task != usize::MAX
     }
 
-    /// Whether this side's half is to end once it is written.
+    /// Whether this side sends FIN once everything is written.
     fn may_end(&self) -> bool {
         let heard_all = self.reading.read == self.reading.total;
         if self.is_client() {
-            return heard_all || self.manners & ENDS_EARLY != 0;
+            return heard_all || self.options & ENDS_EARLY != 0;
         }
-        let first = self.manners & SERVER_FIRST != 0 && self.writing.total > 0;
+        let first = self.options & SERVER_ENDS_EARLY != 0 && self.writing.total > 0;
         first || (heard_all && self.reading.ended)
     }
 
-    /// Reads all that is there; says how much.
+    /// Reads all available octets; returns how many.
     fn read(&mut self, now: Instant, stream: StreamId, relay: &mut Relay) -> Result<u64, String> {
         let mut count = 0;
         loop {
@@ -392,7 +393,7 @@ impl Flow {
             }
             let len = self.take(stream, bytes)?;
             count += len as u64;
-            // It was there a line ago.
+            // `peek` has just returned these octets.
             let _ = relay.consume(now, stream, len);
         }
         let Reading { ended, read, total, .. } = self.reading;
@@ -402,7 +403,7 @@ impl Flow {
         Ok(count)
     }
 
-    /// Checks the next bytes; says how many.
+    /// Verifies the next octets; returns how many were used.
     fn take(&mut self, stream: StreamId, bytes: &[u8]) -> Result<usize, String> {
         let reading = &mut self.reading;
         let Some(pattern) = reading.pattern else {
@@ -411,7 +412,7 @@ impl Flow {
             reading.head.extend_from_slice(&bytes[..count]);
             reading.read += count as u64;
             if count == missing {
-                self.know();
+                self.parse_head();
             }
             return Ok(count);
         };
@@ -424,30 +425,30 @@ impl Flow {
         }
         let is_server = self.task == usize::MAX;
         if is_server && reading.read == reading.total {
-            self.answer();
+            self.start_response();
         }
         Ok(bytes.len())
     }
 
-    /// The server has read the head.
-    fn know(&mut self) {
+    /// Parses the head at the server.
+    fn parse_head(&mut self) {
         let word = |from: usize| {
             self.reading.head[from..from + 8].iter().fold(0, |sum, &o| sum << 8 | u64::from(o))
         };
         let (tag, request, response) = (word(0), word(8), word(16));
-        self.manners = tag & 15;
+        self.options = tag & 15;
         self.reading.pattern = Some(Pattern(tag));
         self.reading.total = request;
         self.writing.pattern = Pattern(!tag);
         self.reading.head.truncate(0);
         self.reading.head.extend(response.to_be_bytes());
-        if self.manners & AT_ONCE != 0 || request == HEAD {
-            self.answer();
+        if self.options & RESPONDS_EARLY != 0 || request == HEAD {
+            self.start_response();
         }
     }
 
-    /// The server begins to answer.
-    fn answer(&mut self) {
+    /// Starts the response.
+    fn start_response(&mut self) {
         self.writing.total =
             self.reading.head.iter().take(8).fold(0, |sum, &o| sum << 8 | u64::from(o));
     }

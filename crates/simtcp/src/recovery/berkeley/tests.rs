@@ -34,7 +34,7 @@ fn again(tcp: &mut Berkeley, now: &Outstanding) -> Option<u64> {
 #[test]
 fn reno_ends_with_the_first_new_acknowledgement_and_begins_again() {
     let mut reno = Berkeley::new(false, false, false);
-    // 10 to 19 are out; 10 and 14 are lost.
+    // 10 to 19 are outstanding; 10 and 14 are lost.
     let now = outstanding(10, 20);
     for _ in 0..2 {
         assert_eq!(feed(&mut reno, &now, 10, &[]), Verdict::Open);
@@ -47,7 +47,7 @@ fn reno_ends_with_the_first_new_acknowledgement_and_begins_again() {
     let partial = outstanding(14, 24);
     assert_eq!(feed(&mut reno, &partial, 10, &[]), Verdict::Repaired { deflate: Deflate::Stays });
     assert_eq!((reno.inflation(), again(&mut reno, &partial)), (0, None));
-    // What was sent meanwhile makes duplicates: a second loss in the same window.
+    // Data sent meanwhile causes duplicates: a second loss in the same window.
     for _ in 0..2 {
         assert_eq!(feed(&mut reno, &partial, 14, &[]), Verdict::Open);
     }
@@ -58,22 +58,22 @@ fn reno_ends_with_the_first_new_acknowledgement_and_begins_again() {
 #[test]
 fn sack_new_reno_sends_one_eligible_segment_with_each_acknowledgement() {
     let mut tcp = Berkeley::new(true, true, false);
-    // 10 to 29 are out; 10, 12 and 13 are lost.
+    // 10 to 29 are outstanding; 10, 12 and 13 are lost.
     let now = outstanding(10, 30);
     feed(&mut tcp, &now, 10, &[(11, 12)]);
     feed(&mut tcp, &now, 10, &[(14, 15), (11, 12)]);
     assert_eq!(feed(&mut tcp, &now, 10, &[(14, 16), (11, 12)]), Verdict::Loss);
     // Rule 2: fast retransmit, cwnd = ssthresh + 3.
     assert_eq!((again(&mut tcp, &now), tcp.inflation()), (Some(10), 3 * MSS));
-    // 16 has come: it is four beyond 12, so rule 6 sends 12 and inflates nothing.
+    // 16 has arrived: it is four beyond 12, so rule 6 retransmits 12 without inflation.
     feed(&mut tcp, &now, 10, &[(14, 17), (11, 12)]);
     assert_eq!((again(&mut tcp, &now), tcp.inflation()), (Some(12), 3 * MSS));
     feed(&mut tcp, &now, 10, &[(14, 18), (11, 12)]);
     assert_eq!((again(&mut tcp, &now), tcp.inflation()), (Some(13), 3 * MSS));
-    // Nothing more is eligible: one more.
+    // Nothing more is eligible: inflation by one.
     feed(&mut tcp, &now, 10, &[(14, 19), (11, 12)]);
     assert_eq!((again(&mut tcp, &now), tcp.inflation()), (None, 4 * MSS));
-    // 10 has come: up to 12. Rule 4: 4 - 2 + 1 = 3.
+    // 10 has arrived: acknowledged up to 12. Rule 4: 4 - 2 + 1 = 3.
     let partial = outstanding(12, 31);
     let verdict = feed(&mut tcp, &partial, 10, &[(14, 30)]);
     assert_eq!(verdict, Verdict::Repairing { restart_timer: true });
@@ -89,7 +89,7 @@ fn sack_new_reno_sends_one_eligible_segment_with_each_acknowledgement() {
 #[test]
 fn sack_reno_reduces_again_but_sends_nothing_twice() {
     let mut tcp = Berkeley::new(false, true, false);
-    // 10 to 29 are out; 10 and 20 are lost.
+    // 10 to 29 are outstanding; 10 and 20 are lost.
     let now = outstanding(10, 30);
     for end in [12, 13, 14] {
         feed(&mut tcp, &now, 10, &[(11, end)]);
@@ -97,7 +97,7 @@ fn sack_reno_reduces_again_but_sends_nothing_twice() {
     assert_eq!(again(&mut tcp, &now), Some(10));
     feed(&mut tcp, &now, 10, &[(21, 25), (11, 20)]);
     assert_eq!(again(&mut tcp, &now), Some(20), "eligible by blocks");
-    // 10 has come: up to 20, and Reno's recovery is over.
+    // 10 has arrived: acknowledged up to 20, and Reno's recovery has ended.
     let partial = outstanding(20, 32);
     let verdict = feed(&mut tcp, &partial, 10, &[(21, 30)]);
     assert_eq!(verdict, Verdict::Repaired { deflate: Deflate::Stays });
@@ -119,7 +119,7 @@ fn without_sack_rules_1_to_4_are_new_reno() {
     let partial = outstanding(14, 20);
     assert_eq!(feed(&mut tcp, &partial, 10, &[]), Verdict::Repairing { restart_timer: true });
     assert_eq!((again(&mut tcp, &partial), tcp.inflation()), (Some(14), MSS));
-    // After a timeout, duplicates of what is below snd_recover start nothing (rule 2).
+    // After a timeout, duplicates below snd_recover do not start a recovery (rule 2).
     tcp.on_timeout();
     for _ in 0..4 {
         assert_eq!(feed(&mut tcp, &partial, 14, &[]), Verdict::Open);
@@ -133,7 +133,7 @@ fn without_sack_rules_1_to_4_are_new_reno() {
 }
 
 #[test]
-fn after_a_timeout_blocks_spare_what_they_name() {
+fn sacked_segments_are_not_retransmitted_after_a_timeout() {
     let mut tcp = Berkeley::new(true, true, false);
     let now = outstanding(10, 20);
     feed(&mut tcp, &now, 10, &[(12, 15)]);

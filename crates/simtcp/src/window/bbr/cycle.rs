@@ -5,7 +5,7 @@ use units::{Instant, Span};
 
 const GAINS: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 
-/// Where in the cycle it is.
+/// The phase of the cycle.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cycle {
     phase: usize,
@@ -13,7 +13,7 @@ pub(super) struct Cycle {
 }
 
 impl Cycle {
-    /// Begins in any phase but the one that drains; which one, the clock says.
+    /// Starts in a random phase other than the draining one, selected by the time.
     pub(super) fn begin(now: Instant) -> Self {
         let phase = (8 - (now.as_nanos() / 1_000 % 7) as usize) % 8;
         Self { phase, since: now }
@@ -23,13 +23,13 @@ impl Cycle {
         GAINS[self.phase]
     }
 
-    /// More is sent than is known to arrive.
+    /// More is sent than is delivered.
     pub(super) fn is_probing(&self) -> bool {
         self.phase == 0
     }
 
-    /// Goes on when its time has come: `in_network` bytes are to reach `target`, for the gains 1
-    /// and that of this phase.
+    /// Advances when the phase has ended: `in_network` octets have to reach `target`, for the gains
+    /// 1 and that of this phase.
     pub(super) fn update(
         &mut self,
         sample: &Sample,

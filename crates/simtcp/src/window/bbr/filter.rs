@@ -1,4 +1,4 @@
-//! The largest of what was seen in the last rounds.
+//! Windowed maximum over rounds.
 
 use alloc::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use alloc::collections::VecDeque;
 #[derive(Clone, Debug)]
 pub(super) struct MaxFilter {
     rounds: u64,
-    /// Falling values by rising rounds: each is the largest since its round.
+    /// Decreasing values by increasing rounds: each is the maximum since its round.
     kept: VecDeque<(u64, f64)>,
 }
 
@@ -15,7 +15,7 @@ impl MaxFilter {
         Self { rounds, kept: VecDeque::new() }
     }
 
-    /// Takes in a value of `round`.
+    /// Adds a value of `round`.
     pub(super) fn update(&mut self, round: u64, value: f64) {
         while self.kept.back().is_some_and(|&(_, last)| last <= value) {
             self.kept.pop_back();
@@ -26,7 +26,7 @@ impl MaxFilter {
         }
     }
 
-    /// The largest; 0 before the first.
+    /// The maximum; 0 before the first value.
     pub(super) fn max(&self) -> f64 {
         self.kept.front().map_or(0.0, |&(_, value)| value)
     }

@@ -14,9 +14,9 @@
 //!                10 s old                                               section 4.3.5
 //! ```
 //!
-//! Losses do not reduce the window but for packet conservation in the first round of a repair; a
-//! timeout begins at one segment, and the window comes back when all is repaired. The estimator of
-//! policers is left out.
+//! Losses do not reduce the window, except for packet conservation in the first round of a
+//! recovery. After a timeout the window is one segment, and is restored when recovery ends. The
+//! detection of policers is not implemented.
 
 mod cycle;
 mod filter;
@@ -33,15 +33,15 @@ const WINDOW_GAIN: f64 = 2.0;
 const BANDWIDTH_ROUNDS: u64 = 10;
 const ROUND_TRIP_AGE: Span = Span::from_secs(10);
 const PROBE_TIME: Span = Span::from_millis(200);
-/// Segments in flight at least.
+/// Minimum number of segments in flight.
 const LEAST: u64 = 4;
 const PACING_MARGIN: f64 = 0.99;
 const FULL_GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u32 = 3;
-/// Rounds of one half of the filter for aggregated acknowledgements, and what it may add.
+/// Rounds of one half of the filter for ACK aggregation, and the maximum that it adds.
 const EXTRA_ROUNDS: u32 = 5;
 const EXTRA_SECONDS: f64 = 0.1;
-/// Below this rate a burst is one segment, above it two or a millisecond's worth.
+/// Below this rate a burst is one segment, above it two or the data of 1 ms.
 const BURST_RATE: f64 = 1_200_000.0 / 8.0;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub(crate) struct Bbr {
     levels: Levels,
     mode: Mode,
     bandwidth: MaxFilter,
-    /// Rounds: one ends when what was delivered at its beginning is acknowledged.
+    /// Rounds: one ends when the data delivered at its start is acknowledged.
     round: u64,
     round_delivered: u64,
     round_begins: bool,
@@ -70,14 +70,14 @@ pub(crate) struct Bbr {
     full_rounds: u32,
     full: bool,
     cycle: Cycle,
-    /// The window before a repair or ProbeRTT.
+    /// The window before a recovery or ProbeRTT.
     prior: u64,
     conserving: bool,
     was_repairing: bool,
     pacing_rate: f64,
     pacing_known: bool,
     idle_restart: bool,
-    /// Acknowledged beyond what the rate explains: two halves of a running maximum.
+    /// Data acknowledged in excess of the rate: two halves of a windowed maximum.
     extra: [u64; 2],
     extra_half: usize,
     extra_rounds: u32,
@@ -105,7 +105,7 @@ impl Bbr {
             prior: 0,
             conserving: false,
             was_repairing: false,
-            // Before there is a round trip it counts as 1 ms.
+            // Without a sample the round trip is assumed as 1 ms.
             pacing_rate: HIGH_GAIN * levels.window() as f64 / 0.001,
             pacing_known: false,
             idle_restart: false,
@@ -134,12 +134,12 @@ impl Bbr {
         self.round_trip
     }
 
-    /// The window is small on purpose: rates say nothing.
+    /// The window is small by design: rate samples are not valid.
     pub(crate) fn drains(&self) -> bool {
         self.mode == Mode::ProbeRoundTrip
     }
 
-    /// A repair begins: its window is to come back.
+    /// Handles the start of a recovery, after which the window is restored.
     pub(crate) fn on_loss(&mut self) {
         self.save();
     }
@@ -152,7 +152,7 @@ impl Bbr {
         self.levels.set_window(self.levels.segment());
     }
 
-    /// Nothing was sent for a while: what is sent now is paced by what is known.
+    /// After an idle time data is paced at the known rate.
     pub(crate) fn on_idle(&mut self, now_unused: Span) {
         if now_unused.is_zero() {
             return;
@@ -215,8 +215,8 @@ impl Bbr {
         }
     }
 
-    /// How much more is acknowledged at once than the rate explains: links that collect
-    /// acknowledgements need a larger window.
+    /// Estimates the data acknowledged in excess of the rate: links that aggregate acknowledgements
+    /// need a larger window.
     fn update_extra(&mut self, sample: &Sample) {
         if sample.rate.is_none() || sample.newly == 0 {
             return;
@@ -272,7 +272,7 @@ impl Bbr {
     }
 
     fn update_round_trip(&mut self, sample: &Sample) {
-        // Of what is not known yet nothing is old, however late the connection opens.
+        // Without a sample nothing has expired, however late the connection opens.
         let known = self.round_trip.is_some();
         let expired = known && sample.now.since(self.round_trip_at) > ROUND_TRIP_AGE;
         if let Some(round_trip) = sample.round_trip
@@ -362,7 +362,7 @@ impl Bbr {
         (bytes as u64).div_ceil(segment) * segment
     }
 
-    /// Room for what waits in bursts at both ends.
+    /// Allowance for bursts queued at both ends.
     fn with_bursts(&self, bytes: u64) -> u64 {
         let segment = self.levels.segment();
         let segments = bytes.div_ceil(segment) + 3 * self.burst();
@@ -371,7 +371,7 @@ impl Bbr {
         (even + if probing { 2 } else { 0 }) * segment
     }
 
-    /// Segments that leave at once: a millisecond's worth.
+    /// Segments per burst: the data of 1 ms.
     fn burst(&self) -> u64 {
         let least = if self.pacing_rate < BURST_RATE { 1 } else { 2 };
         ((self.pacing_rate / 1_024.0) as u64 / self.levels.segment()).clamp(least, 43)
@@ -381,7 +381,7 @@ impl Bbr {
         self.with_bursts(self.product(gain))
     }
 
-    /// What of `in_flight` will be in the network when the next segment leaves.
+    /// The part of `in_flight` that will be in the network when the next segment is sent.
     fn in_network(&self, in_flight: u64, sample: &Sample) -> u64 {
         let rises = match self.mode {
             Mode::Startup => true,

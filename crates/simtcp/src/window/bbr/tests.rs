@@ -5,8 +5,8 @@ const MSS: u64 = 1_000;
 /// 10 segments in each 10 ms.
 const RATE: f64 = 1e6;
 
-/// A path of `RATE` and 100 ms: each call is a round in which the window is acknowledged, at most
-/// as fast as the path is.
+/// A path of `RATE` and 100 ms: in each call, a round, the window is acknowledged at up to the
+/// path's rate.
 struct Bed {
     bbr: Bbr,
     at: Instant,
@@ -19,7 +19,7 @@ impl Bed {
         Self { bbr, at: Instant::ZERO, delivered: 0 }
     }
 
-    /// A round trip of 100 ms and what waits in the queue, with ten acknowledgements.
+    /// A round trip of 100 ms and the queuing delay, with ten acknowledgements.
     fn round(&mut self) {
         let window = self.bbr.levels().window();
         let paced = (self.bbr.pacing_rate() * 0.1) as u64;
@@ -55,8 +55,8 @@ fn startup_doubles_until_three_rounds_bring_nothing_and_drain_empties_the_queue(
         rates.push((bed.bbr.bandwidth.max() / 1e4) as u64);
         assert!(rates.len() < 20, "{rates:?}");
     }
-    // 10 segments in 100 ms are a tenth; doubled each round, up to what the path has; then three
-    // rounds more.
+    // 10 segments in 100 ms are 1/10; doubled each round up to the path's rate; then three rounds
+    // more.
     assert_eq!(rates[..5], [10, 20, 40, 80, 100]);
     assert_eq!(rates.len(), 8, "{rates:?}");
     assert_eq!((bed.bbr.mode, bed.bbr.full), (Mode::Drain, true));
@@ -64,8 +64,9 @@ fn startup_doubles_until_three_rounds_bring_nothing_and_drain_empties_the_queue(
     assert!((bed.bbr.pacing_rate() - 343_154.0).abs() < 10.0, "{}", bed.bbr.pacing_rate());
     bed.round();
     assert_eq!(bed.bbr.mode, Mode::ProbeBandwidth);
-    // Twice a product of 100 segments, three bursts of two, two more when it probes; and what
-    // comes at once beyond the rate: these acknowledgements are of a tenth of the window.
+    // Twice a bandwidth-delay product of 100 segments, three bursts of two, two more when it
+    // probes; and the data acknowledged in excess of the rate: these acknowledgements are of 1/10
+    // of the window.
     bed.round();
     let window = bed.bbr.levels().window() / MSS;
     assert!((206..=208 + 40).contains(&window), "{window}");
@@ -83,11 +84,11 @@ fn each_phase_ends_by_its_own_rule() {
         cycle.update(&sample, round_trip, in_network * MSS, target);
         cycle.gain()
     };
-    // 1.25: a round trip, and more in flight, or a loss.
+    // 1.25: ends after a round trip with more in flight, or a loss.
     assert_eq!(look(&mut cycle, 90, 140, 0), 1.25);
     assert_eq!(look(&mut cycle, 150, 120, 0), 1.25);
     assert_eq!(look(&mut cycle, 160, 133, 0), 0.75);
-    // 0.75: a round trip, or less in flight.
+    // 0.75: ends after a round trip, or with less in flight.
     assert_eq!(look(&mut cycle, 170, 120, 0), 0.75);
     assert_eq!(look(&mut cycle, 200, 106, 0), 1.0);
     // Six times 1, each a round trip.
@@ -99,12 +100,12 @@ fn each_phase_ends_by_its_own_rule() {
 }
 
 #[test]
-fn a_round_trip_of_ten_seconds_ago_is_measured_anew_with_four_segments() {
+fn expired_min_rtt_is_measured_again_with_four_segments() {
     let mut bed = Bed::new();
     while bed.bbr.mode != Mode::ProbeBandwidth {
         bed.round();
     }
-    // The queue that probing leaves hides the shortest round trip from then on.
+    // The queue of probing hides min_rtt from then on.
     bed.bbr.round_trip = Some(Span::from_millis(99));
     let mut windows = std::vec::Vec::new();
     for _ in 0..140 {

@@ -23,7 +23,7 @@ fn window(cubic: &Cubic) -> f64 {
     cubic.levels().window() as f64 / MSS as f64
 }
 
-/// Feeds a window of acknowledgements each 100 ms from `from` to `to`.
+/// Acknowledges a window each 100 ms from `from` to `to`.
 fn run(cubic: &mut Cubic, from: Span, to: Span) {
     let mut at = from;
     while at < to {
@@ -35,7 +35,7 @@ fn run(cubic: &mut Cubic, from: Span, to: Span) {
 }
 
 #[test]
-fn linux_grows_by_a_twentieth_where_no_loss_has_told_anything() {
+fn linux_grows_by_a_twentieth_before_any_loss() {
     let grown = |early_end, lost: bool| {
         let levels = Levels::new(MSS, 100 * MSS, None);
         let mut cubic = Cubic::new(levels, early_end);
@@ -44,12 +44,12 @@ fn linux_grows_by_a_twentieth_where_no_loss_has_told_anything() {
             cubic.on_loss(100 * MSS);
         }
         let before = window(&cubic);
-        // A window of acknowledgements at one moment: t is 0, and the cubic flat.
+        // A window of acknowledgements at one time: t is 0, and the cubic function flat.
         (0..before as u64).for_each(|_| cubic.on_ack(&ack(Span::from_millis(1), 1)));
         window(&cubic) / before
     };
-    // (1 + 1/20 of a segment for each): 100 become 105; after a loss and without Linux's rule
-    // the cubic is flat and W_est adds less than one.
+    // (1 + 1/20 of a segment for each): 100 become 105; after a loss and without Linux's rule the
+    // cubic function is flat and W_est adds less than one.
     let known = grown(EarlyEnd::LinuxHyStart, false);
     assert!((known - 1.05).abs() < 0.001, "{known}");
     assert!(grown(EarlyEnd::Never, false) < 1.012);
@@ -61,8 +61,8 @@ fn growth_is_concave_to_the_old_window_at_k_and_convex_after() {
     let mut cubic = cubic(1_000);
     cubic.on_loss(1_000 * MSS);
     assert_eq!(window(&cubic), 700.0);
-    // K = cbrt(300 / 0.4) = 9.0856 s. W(t) = 0.4 (t - K)^3 + 1000, each round aims a round
-    // trip ahead: after 2 s 0.4 (-7.0856)^3 + 1000 = 857.7, after 5 s 972.7, at K 1000.
+    // K = cbrt(300 / 0.4) = 9.0856 s. W(t) = 0.4 (t - K)^3 + 1000, with a target one round trip
+    // ahead: after 2 s 0.4 (-7.0856)^3 + 1000 = 857.7, after 5 s 972.7, at K 1000.
     let mut last = Span::ZERO;
     for (seconds, expected) in [(2.0, 857.7), (5.0, 972.7), (9.0856, 1000.0), (12.0, 1009.9)] {
         let until = Span::from_secs_f64(seconds);
@@ -74,7 +74,7 @@ fn growth_is_concave_to_the_old_window_at_k_and_convex_after() {
 }
 
 #[test]
-fn a_loss_below_the_old_window_lets_others_in() {
+fn fast_convergence_after_a_loss_below_the_old_window() {
     let mut cubic = cubic(100);
     cubic.on_loss(100 * MSS);
     assert_eq!((cubic.top, window(&cubic)), (100.0, 70.0));
@@ -98,7 +98,7 @@ fn on_a_short_path_it_grows_as_reno_would() {
 }
 
 #[test]
-fn after_a_timeout_growth_begins_at_the_threshold() {
+fn growth_after_a_timeout_starts_at_the_threshold() {
     let mut cubic = cubic(100);
     cubic.on_timeout(100 * MSS, true);
     assert_eq!((window(&cubic), cubic.levels().threshold()), (1.0, 70 * MSS));
@@ -110,7 +110,7 @@ fn after_a_timeout_growth_begins_at_the_threshold() {
     assert!((got - 120.0).abs() < 4.0, "{got}");
 }
 
-/// Rounds of growing round trips in slow start; returns the window that they lead to.
+/// Round trips of growing length in slow start; returns the final window.
 fn queueing(cubic: &mut Cubic, from: u64) -> f64 {
     let mut number = from * 1_000;
     for round in 0..12 {
@@ -136,7 +136,7 @@ fn an_early_end_is_for_the_initial_slow_start() {
         cubic.on_timeout(400 * MSS, true);
     }
     assert_eq!(queueing(&mut plus, 100), queueing(&mut plain, 100));
-    // Linux's found one, and looks no more until a timeout.
+    // Linux's HyStart has ended a slow start, and is inactive until a timeout.
     let mut linux = Cubic::new(levels(), EarlyEnd::LinuxHyStart);
     let found = queueing(&mut linux, 0);
     assert!(found < 100.0, "{found}");

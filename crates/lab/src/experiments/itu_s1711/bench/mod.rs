@@ -9,7 +9,7 @@ mod trials;
 
 use super::super::{Draw, Values};
 use satlink::{DirectionConfig, GilbertElliott, Limit, LinkConfig, QueueConfig};
-use sim::scenario::files::{Carriage, Files};
+use sim::scenario::files::{Files, Transports};
 use simtcp::{DelayedAck, InitialWindow, RtoConfig, TcpConfig};
 pub(super) use trials::*;
 use units::{BitRate, Span};
@@ -201,7 +201,7 @@ impl Trial {
         }
     }
 
-    fn carriage(&self) -> Carriage {
+    fn carriage(&self) -> Transports {
         let host = self.host();
         // A gateway takes what hosts send at once.
         let at_gateway = TcpConfig { receive_buffer: 1 << 18, window_scale: true, ..host.clone() };
@@ -215,9 +215,9 @@ impl Trial {
             ..TcpConfig::sack()
         };
         match self.way {
-            Way::Plain => Carriage::Tcp(host),
-            Way::Two => Carriage::SplitTcp(wide.clone(), wide),
-            Way::Three => Carriage::ThreeSegments(near.clone(), self.space(product), near),
+            Way::Plain => Transports::Tcp(host),
+            Way::Two => Transports::SplitTcp(wide.clone(), wide),
+            Way::Three => Transports::ThreeSegments(near.clone(), self.space(product), near),
         }
     }
 

@@ -5,7 +5,7 @@ use super::{Seen, key, shown};
 use crate::experiments::mhatre_rosenberg::{READINGS, TABLE, THREE};
 use crate::experiments::publication::page;
 use crate::experiments::{Section, Table};
-use sim::multi_access::{Reading, Scenario};
+use sim::multi_access::{Interpretation, Scenario};
 
 page!(PAGE = "mhatre-rosenberg/readings");
 
@@ -22,7 +22,7 @@ pub(super) fn section(seen: &Seen<'_>) -> Section {
     let table = |(place, (what, value, digits)): (usize, (&str, &str, usize))| {
         let head = ["reading"].into_iter().chain(names).map(str::to_owned).collect();
         let mut rows = vec![base(seen, value, digits)];
-        rows.extend(Reading::ALL.map(|reading| row(seen, reading, value, digits)));
+        rows.extend(Interpretation::ALL.map(|reading| row(seen, reading, value, digits)));
         let table = PAGE.table("readings", rows);
         let title = format!("{} {what}", table.title);
         Table { id: format!("readings-{}", place + 1), title, head, ..table }
@@ -33,12 +33,12 @@ pub(super) fn section(seen: &Seen<'_>) -> Section {
 
 /// What none of them explains.
 fn values(seen: &Seen<'_>) -> Vec<(&'static str, String)> {
-    let value = |scenario: Scenario, reading: Reading, name: &str| {
+    let value = |scenario: Scenario, reading: Interpretation, name: &str| {
         seen.results.summary(READINGS, &key(scenario, reading.name()), name).mean
     };
     let range = |scenario: Scenario, name: &str| {
-        let all = Reading::ALL.into_iter().filter(|reading| reading.concerns(scenario));
-        let all = all.filter(|&reading| reading != Reading::OpenLoop);
+        let all = Interpretation::ALL.into_iter().filter(|reading| reading.concerns(scenario));
+        let all = all.filter(|&reading| reading != Interpretation::OpenLoop);
         all.map(|reading| value(scenario, reading, name))
             .fold((f64::MAX, 0.0_f64), |(low, high), one| (low.min(one), high.max(one)))
     };
@@ -77,7 +77,7 @@ fn base(seen: &Seen<'_>, value: &str, digits: usize) -> Vec<String> {
         .collect()
 }
 
-fn row(seen: &Seen<'_>, reading: Reading, value: &str, digits: usize) -> Vec<String> {
+fn row(seen: &Seen<'_>, reading: Interpretation, value: &str, digits: usize) -> Vec<String> {
     let cells = THREE.map(|scenario| match reading.concerns(scenario) {
         true => {
             let key = key(scenario, reading.name());

@@ -1,7 +1,7 @@
-//! Looking on: captures and time series of a path.
+//! Captures and time series of a path.
 
 use super::{Datagram, Endpoint, Path};
-use crate::capture::Way;
+use crate::capture::PacketDirection;
 use crate::network::{Address, NodeId, Packet};
 use crate::{Capture, Series};
 use satlink::Direction;
@@ -22,8 +22,8 @@ pub enum End {
 const PORT: u16 = 4500;
 
 impl<T: Endpoint, H: Endpoint> Path<T, H> {
-    /// Writes what passes at `end` from now on, both ways, as pcapng: what the endpoint sends as
-    /// it sends it, what comes to it as it comes out of the link, before faults strike it.
+    /// Captures the datagrams at `end` from now on, both directions, as pcapng: sent ones when the
+    /// endpoint sends them, received ones when the link delivers them, before faults are applied.
     pub fn capture(&mut self, end: End, out: impl Write + 'static) {
         let name = match end {
             End::Terminal => "terminal",
@@ -35,13 +35,13 @@ impl<T: Endpoint, H: Endpoint> Path<T, H> {
     /// Ends all captures.
     ///
     /// # Errors
-    /// The first one that writing met.
+    /// Returns the first error of writing.
     pub fn finish_captures(&mut self) -> io::Result<()> {
         let mut captures = self.captures.iter_mut().filter_map(Option::take);
         captures.try_for_each(|capture| capture.finish().map(drop))
     }
 
-    /// All series, in the order in which they were asked for.
+    /// All series, in the order of their registration.
     pub fn series(&self) -> impl Iterator<Item = &Series> {
         self.recorders.series()
     }
@@ -57,10 +57,10 @@ impl<T: Endpoint, H: Endpoint> Path<T, H> {
 }
 
 impl<T: Endpoint + 'static, H: Endpoint + 'static> Path<T, H> {
-    /// Samples a variable at once and then at this distance.
+    /// Samples a variable now and then at this interval.
     ///
     /// # Panics
-    /// When the distance is no time at all.
+    /// If the interval is zero.
     pub fn sample(
         &mut self,
         every: Span,
@@ -71,10 +71,10 @@ impl<T: Endpoint + 'static, H: Endpoint + 'static> Path<T, H> {
         self.recorders.add(Series::new(name, unit), Some(every), self.now, read);
     }
 
-    /// Samples all variables of a session at this distance, named after `name`.
+    /// Samples all variables of a session at this interval, named after `name`.
     ///
     /// # Panics
-    /// When the distance is no time at all.
+    /// If the interval is zero.
     pub fn sample_session(
         &mut self,
         every: Span,
@@ -87,48 +87,24 @@ impl<T: Endpoint + 'static, H: Endpoint + 'static> Path<T, H> {
 
 type Captures = [Option<Box<Capture>>; 2];
 
-/// A datagram has left its endpoint.
-pub(super) fn left(
+/// Writes `datagram` to the capture of the end that sends (outbound) or receives (inbound) it.
+pub(super) fn capture(
     captures: &mut Captures,
     now: Instant,
     direction: Direction,
+    seen_as: PacketDirection,
     datagram: &Datagram,
 ) {
-    let from = match direction {
-        Direction::Forward => End::Hub,
-        Direction::Return => End::Terminal,
+    let (from, to) = match direction {
+        Direction::Forward => (End::Hub, End::Terminal),
+        Direction::Return => (End::Terminal, End::Hub),
     };
-    take(captures, from, now, Way::Outbound, direction, datagram);
-}
-
-/// A datagram has come out of the link.
-pub(super) fn arrived(
-    captures: &mut Captures,
-    now: Instant,
-    direction: Direction,
-    datagram: &Datagram,
-) {
-    let to = match direction {
-        Direction::Forward => End::Terminal,
-        Direction::Return => End::Hub,
+    let end = match seen_as {
+        PacketDirection::Outbound => from,
+        PacketDirection::Inbound => to,
     };
-    take(captures, to, now, Way::Inbound, direction, datagram);
-}
-
-fn take(
-    captures: &mut Captures,
-    end: End,
-    now: Instant,
-    way: Way,
-    direction: Direction,
-    datagram: &Datagram,
-) {
     let Some(capture) = &mut captures[end as usize] else { return };
-    let [terminal, hub] = [0, 1].map(|number| Address::new(NodeId::numbered(number), PORT));
-    let [from, to] = match direction {
-        Direction::Forward => [hub, terminal],
-        Direction::Return => [terminal, hub],
-    };
+    let [from, to] = [from, to].map(|end| Address::new(NodeId::numbered(end as u32), PORT));
     let packet = Packet::udp(from, to, datagram.bytes.as_slice()).with_header(datagram.header);
-    capture.packet(now, way, &packet);
+    capture.packet(now, seen_as, &packet);
 }

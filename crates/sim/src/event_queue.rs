@@ -1,12 +1,12 @@
-//! What is to happen, and when.
+//! An event queue.
 
 use core::cmp::Reverse;
 use std::collections::BinaryHeap;
 use units::Instant;
 
-/// Events in the order of their times; of equal times in the order in which they were put in.
+/// Events in the order of their times; events at the same time are in insertion order.
 #[derive(Debug)]
-pub struct Agenda<E> {
+pub struct EventQueue<E> {
     heap: BinaryHeap<Reverse<Entry<E>>>,
     next: u64,
 }
@@ -18,25 +18,25 @@ struct Entry<E> {
     event: E,
 }
 
-impl<E> Agenda<E> {
-    /// Nothing is to happen.
+impl<E> EventQueue<E> {
+    /// Creates an empty queue.
     pub fn new() -> Self {
         Self { heap: BinaryHeap::new(), next: 0 }
     }
 
-    /// Puts `event` down for `at`.
-    pub fn put(&mut self, at: Instant, event: E) {
+    /// Schedules `event` for `at`.
+    pub fn push(&mut self, at: Instant, event: E) {
         self.heap.push(Reverse(Entry { at, number: self.next, event }));
         self.next += 1;
     }
 
-    /// When the next event is due.
+    /// The time of the next event.
     pub fn next_at(&self) -> Option<Instant> {
         self.heap.peek().map(|Reverse(entry)| entry.at)
     }
 
-    /// The next event, if it is due by `now`.
-    pub fn take_due(&mut self, now: Instant) -> Option<(Instant, E)> {
+    /// Removes and returns the next event if it is due by `now`.
+    pub fn pop_due(&mut self, now: Instant) -> Option<(Instant, E)> {
         if self.next_at()? > now {
             return None;
         }
@@ -44,7 +44,7 @@ impl<E> Agenda<E> {
     }
 }
 
-impl<E> Default for Agenda<E> {
+impl<E> Default for EventQueue<E> {
     fn default() -> Self {
         Self::new()
     }
@@ -81,16 +81,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_come_by_time_then_by_number() {
-        let mut agenda = Agenda::new();
+    fn events_are_ordered_by_time_and_then_by_insertion() {
+        let mut queue = EventQueue::new();
         let at = |ns| Instant::from_nanos(ns);
         for (time, event) in [(5, 'c'), (3, 'a'), (5, 'd'), (3, 'b')] {
-            agenda.put(at(time), event);
+            queue.push(at(time), event);
         }
-        assert_eq!(agenda.take_due(at(2)), None);
+        assert_eq!(queue.pop_due(at(2)), None);
         let order: String =
-            core::iter::from_fn(|| agenda.take_due(at(9)).map(|(_, event)| event)).collect();
+            core::iter::from_fn(|| queue.pop_due(at(9)).map(|(_, event)| event)).collect();
         assert_eq!(order, "abcd");
-        assert_eq!(agenda.next_at(), None);
+        assert_eq!(queue.next_at(), None);
     }
 }

@@ -1,16 +1,16 @@
-//! What a seed means: the link, the gateways, and the clients with their manners.
+//! Derives link, gateways and clients from a seed.
 
 use relay::{Control, RelayConfig};
 use units::{BitRate, Instant, RngStream, Span};
 
-/// Longest time over which hostile clients begin.
+/// Hostile clients start within this time.
 const ATTACK: Span = Span::from_secs(5);
-/// Octets that a link holds in flight beside its own bandwidth-delay product: the buffer of every
-/// client, honest or not, has to be this many times that before the link is what bounds it.
+/// Multiple of the bandwidth-delay product that the buffer of each client must hold for the link to
+/// be the bottleneck.
 const BUFFER_ROUND_TRIPS: u64 = 8;
 
-/// The least memory that can be told, octets (`limits.memory`).
-const LEAST_MEMORY: u64 = 1 << 20;
+/// Smallest value of `limits.memory`, in octets.
+const MIN_MEMORY: u64 = 1 << 20;
 
 /// The direction of a client's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,22 +21,22 @@ pub(super) enum Direction {
     Down,
 }
 
-/// What a client does all the time.
+/// Behaviour of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Manner {
-    /// Writes and reads as much as it can, on so many streams.
+pub(super) enum Behaviour {
+    /// Reads and writes without pause on each stream.
     Bulk { streams: u32 },
-    /// Opens streams whose readers stop after so many octets.
+    /// Opens streams whose receivers stop reading after so many octets.
     Stall { streams: u32, after: u64 },
-    /// Opens streams whose readers read so many octets each time.
+    /// Opens streams whose receivers read so many octets per interval.
     Drip { streams: u32, octets: u64, every: Span },
-    /// Opens streams that the server never accepts and never reads, and writes to them.
+    /// Opens streams that the server neither accepts nor reads, and writes to them.
     HalfOpen { streams: u32 },
-    /// Opens a stream of so many octets each time, and resets it after a while if told to.
+    /// Opens a stream of so many octets per interval, and optionally resets it after a delay.
     Churn { octets: u64, every: Span, reset: Option<Span> },
-    /// Writes one octet to each of its streams each time.
+    /// Writes one octet per interval to each of its streams.
     Trickle { streams: u32, every: Span },
-    /// Sends packets of so many octets, of so many flows, with this DSCP.
+    /// Sends unsplit packets of so many octets in so many flows with this DSCP.
     Flood { flows: u16, dscp: u8, octets: usize, every: Span },
 }
 
@@ -45,13 +45,13 @@ pub(super) enum Manner {
 pub(super) struct Client {
     pub(super) terminal: usize,
     pub(super) direction: Direction,
-    pub(super) manner: Manner,
+    pub(super) behaviour: Behaviour,
     pub(super) honest: bool,
-    /// When it begins, after all terminals are connected.
+    /// Its start, relative to the time at which all terminals are connected.
     pub(super) at: Span,
 }
 
-/// One direction of the link.
+/// Parameters of one direction of the link.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LineSetup {
     pub(super) rate: BitRate,
@@ -59,22 +59,22 @@ pub(super) struct LineSetup {
     pub(super) loss: f64,
 }
 
-/// A storm before it begins.
+/// The parameters of a storm.
 #[derive(Clone, Debug)]
-pub(super) struct Mix {
+pub(super) struct StormPlan {
     pub(super) seed: u64,
-    /// From the terminals, from the hub.
+    /// Return link and forward link.
     pub(super) lines: [LineSetup; 2],
     pub(super) terminals: usize,
-    /// Whether the gateways are told the link's rates.
-    pub(super) told: bool,
+    /// Whether the gateways have the link's rates configured.
+    pub(super) rates_configured: bool,
     pub(super) control: Control,
     pub(super) memory: Option<u64>,
     pub(super) clients: Vec<Client>,
 }
 
-impl Mix {
-    /// The storm of `seed`.
+impl StormPlan {
+    /// Draws the storm of `seed`.
     pub(super) fn draw(seed: u64) -> Self {
         let mut rng = RngStream::new(seed, 0, "sim/storm/fairness");
         let rng = &mut rng;
@@ -88,26 +88,33 @@ impl Mix {
             delay,
             loss: if lossy { 0.02 * rng.uniform() } else { 0.0 },
         });
-        // Terminals that share a link whose rate nobody knows find their shares by themselves: that
-        // is a matter of congestion control. So is what `steady` finds of a low rate over a short
-        // round trip, which is between a half and all of it, by chance, with honest clients alone.
+        // Excluded: terminals that share a link of unknown rate, where the shares depend on
+        // congestion control; and `steady` on a low-rate path with a short round trip, where the
+        // rate found varies between 0.5 and 1 of the link's even without hostile clients.
         let is_hard = back < 1_500_000 && delay < Span::from_millis(25);
-        let told = rng.chance(0.7) || terminals > 1 || is_hard;
+        let rates_configured = rng.chance(0.7) || terminals > 1 || is_hard;
         let steady = rng.chance(0.5) && !is_hard;
         let control = if steady { Control::Steady } else { Control::Fixed };
-        let mut mix =
-            Self { seed, lines, terminals, told, control, memory: None, clients: Vec::new() };
-        mix.draw_clients(rng);
+        let mut plan = Self {
+            seed,
+            lines,
+            terminals,
+            rates_configured,
+            control,
+            memory: None,
+            clients: Vec::new(),
+        };
+        plan.draw_clients(rng);
         if rng.chance(0.5) {
-            mix.memory = Some(mix.least_memory() << rng.below(4));
+            plan.memory = Some(plan.min_memory() << rng.below(4));
             if rng.chance(0.25) {
-                mix.memory = Some(LEAST_MEMORY << rng.below(3));
+                plan.memory = Some(MIN_MEMORY << rng.below(3));
             }
         }
-        mix
+        plan
     }
 
-    /// The same without hostile clients.
+    /// The same storm without hostile clients.
     pub(super) fn without_hostile(&self) -> Self {
         let clients = self.clients.iter().copied().filter(|client| client.honest).collect();
         Self { clients, ..self.clone() }
@@ -120,51 +127,51 @@ impl Mix {
             let honest = number < honest;
             let direction = if rng.chance(0.5) { Direction::Down } else { Direction::Up };
             let rate = self.lines[direction.line()].rate;
-            let manner = if honest {
-                Manner::Bulk { streams: 1 + rng.below(4) as u32 }
+            let behaviour = if honest {
+                Behaviour::Bulk { streams: 1 + rng.below(4) as u32 }
             } else {
                 draw_hostile(rng, rate)
             };
-            // An honest client is there before the hostile ones, or comes after them.
+            // An honest client starts before all hostile ones or after them.
             let at = if honest {
                 if rng.chance(0.5) { Span::ZERO } else { ATTACK }
             } else {
                 Span::from_nanos(rng.below(ATTACK.as_nanos()))
             };
             let terminal = rng.below(self.terminals as u64) as usize;
-            self.clients.push(Client { terminal, direction, manner, honest, at });
+            self.clients.push(Client { terminal, direction, behaviour, honest, at });
         }
     }
 
-    /// The time between a packet and what it causes, without queues.
+    /// The round-trip time without queuing delay.
     pub(super) fn round_trip(&self) -> Span {
         self.lines[0].delay + self.lines[1].delay
     }
 
-    /// Memory for buffers with which the link, and not the memory, bounds each client.
-    fn least_memory(&self) -> u64 {
+    /// Memory at which the link, and not the buffers, limits each client.
+    fn min_memory(&self) -> u64 {
         let fastest = self.lines[0].rate.max(self.lines[1].rate);
         let in_flight = fastest.bytes_in(self.round_trip().max(Span::from_millis(50)));
-        (in_flight * BUFFER_ROUND_TRIPS * (self.clients.len() as u64 + 1)).max(LEAST_MEMORY)
+        (in_flight * BUFFER_ROUND_TRIPS * (self.clients.len() as u64 + 1)).max(MIN_MEMORY)
     }
 
-    /// What each client gets at least where memory is what bounds it, bits per second: the same
-    /// part of the link as the memory is of that with which the link would.
+    /// Guaranteed rate of each client in bit/s where memory is the limit: the link's rate, scaled
+    /// by the configured memory over the memory that fills the link.
     pub(super) fn bound_by_memory(&self) -> Option<f64> {
-        let (least, memory) = (self.least_memory(), self.memory?);
+        let (min, memory) = (self.min_memory(), self.memory?);
         let fastest = self.lines[0].rate.max(self.lines[1].rate).as_bps() as f64;
         let clients = self.clients.len() as f64 + 1.0;
-        (memory < least).then(|| fastest / clients * memory as f64 / least as f64)
+        (memory < min).then(|| fastest / clients * memory as f64 / min as f64)
     }
 
-    /// When all clients are there.
+    /// When all clients have started.
     pub(super) fn attack_ends(&self) -> Span {
         ATTACK
     }
 
-    /// The terminals' configurations, and the hub's last.
+    /// The configurations of the terminals; the hub's is last.
     pub(super) fn configs(&self) -> Vec<RelayConfig> {
-        let [back, forward] = self.lines.map(|line| self.told.then_some(line.rate));
+        let [back, forward] = self.lines.map(|line| self.rates_configured.then_some(line.rate));
         let names = (0..self.terminals).map(|number| (format!("terminal-{number}"), back, forward));
         names
             .chain([("hub".to_owned(), forward, back)])
@@ -179,7 +186,7 @@ impl Mix {
             .collect()
     }
 
-    /// The storm in a few words, for people.
+    /// Describes the storm.
     pub(super) fn describe(&self) -> String {
         let [back, forward] = self.lines;
         let clients: Vec<String> = self.clients.iter().map(ToString::to_string).collect();
@@ -187,7 +194,7 @@ impl Mix {
             "{} terminals, {}{}, forward {}, back {}, {} one way, loss {:.3} and {:.3}, memory {:?}; {}",
             self.terminals,
             self.control,
-            if self.told { "" } else { " without rates" },
+            if self.rates_configured { "" } else { " without rates" },
             forward.rate,
             back.rate,
             forward.delay,
@@ -200,7 +207,7 @@ impl Mix {
 }
 
 impl Direction {
-    /// The number of the line that carries the payload, and of the end that writes it.
+    /// Index of the link direction that carries the payload, and of the sending end.
     pub(super) fn line(self) -> usize {
         match self {
             Self::Up => 0,
@@ -210,7 +217,7 @@ impl Direction {
 }
 
 impl Client {
-    /// Whether the promise is for it, on this line.
+    /// Whether the guarantee applies to this client in this direction.
     pub(super) fn is_measured(&self, line: usize) -> bool {
         self.honest && self.direction.line() == line
     }
@@ -219,30 +226,30 @@ impl Client {
 impl core::fmt::Display for Client {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let honest = if self.honest { "honest " } else { "" };
-        let Self { terminal, direction, manner, at, .. } = self;
-        write!(f, "{honest}{manner:?} {direction:?} at terminal {terminal} from {at}")
+        let Self { terminal, direction, behaviour, at, .. } = self;
+        write!(f, "{honest}{behaviour:?} {direction:?} at terminal {terminal} from {at}")
     }
 }
 
-fn draw_hostile(rng: &mut RngStream, rate: BitRate) -> Manner {
+fn draw_hostile(rng: &mut RngStream, rate: BitRate) -> Behaviour {
     let streams = log_uniform(rng, 1, 400) as u32;
     let every = Span::from_millis(log_uniform(rng, 20, 1_000));
     match rng.below(8) {
-        0 => Manner::Bulk { streams },
-        1 | 2 => Manner::Stall { streams, after: log_uniform(rng, 1, 2_000_000) - 1 },
-        3 => Manner::Drip { streams, octets: log_uniform(rng, 1, 4_096), every },
-        4 => Manner::HalfOpen { streams },
-        5 => Manner::Churn {
+        0 => Behaviour::Bulk { streams },
+        1 | 2 => Behaviour::Stall { streams, after: log_uniform(rng, 1, 2_000_000) - 1 },
+        3 => Behaviour::Drip { streams, octets: log_uniform(rng, 1, 4_096), every },
+        4 => Behaviour::HalfOpen { streams },
+        5 => Behaviour::Churn {
             octets: log_uniform(rng, 1, 200_000),
             every: Span::from_millis(log_uniform(rng, 5, 200)),
             reset: rng.chance(0.5).then(|| Span::from_millis(log_uniform(rng, 1, 3_000))),
         },
-        6 => Manner::Trickle { streams, every },
+        6 => Behaviour::Trickle { streams, every },
         _ => {
             let octets = log_uniform(rng, 60, 1_500) as usize;
-            // From half of the link's rate to twice as much.
+            // From half of the link's rate to twice the rate.
             let sent = rate.mul_ratio(log_uniform(rng, 50, 200), 100);
-            Manner::Flood {
+            Behaviour::Flood {
                 flows: log_uniform(rng, 1, 400) as u16,
                 dscp: [0, 0, 46, 8][rng.below(4) as usize],
                 octets,
@@ -252,11 +259,11 @@ fn draw_hostile(rng: &mut RngStream, rate: BitRate) -> Manner {
     }
 }
 
-/// A number from `least` to `most`, small and large ones alike.
-fn log_uniform(rng: &mut RngStream, least: u64, most: u64) -> u64 {
-    let (least, most) = (least as f64, most as f64);
-    (least * (most / least).powf(rng.uniform())).round() as u64
+/// Draws a number from `min` to `max`, uniform in its logarithm.
+fn log_uniform(rng: &mut RngStream, min: u64, max: u64) -> u64 {
+    let (min, max) = (min as f64, max as f64);
+    (min * (max / min).powf(rng.uniform())).round() as u64
 }
 
-/// When a storm's clock starts.
+/// Initial time of a storm.
 pub(super) const BEGIN: Instant = Instant::from_nanos(1_000_000_000);

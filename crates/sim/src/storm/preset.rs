@@ -1,39 +1,39 @@
-//! How the ends are configured.
+//! Session configurations of storms.
 
 use super::report::Subject;
 use units::{BitRate, RngStream, Span};
 use xstp::congestion::Controller;
 use xstp::session::{GatewayPolicy, LowRatePolicy, SessionConfig, Spread, StpPolicy};
 
-/// A preset, or one with another controller.
+/// A published preset or a variant of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Flavour {
-    /// The gateway's.
+pub(crate) enum Preset {
+    /// The gateway's, with the controller `fixed`.
     Fixed,
-    /// The gateway's with a window and no rate.
+    /// The gateway's with a congestion window and no rate.
     NewReno,
-    /// The gateway's with a window, never faster than a rate.
+    /// The gateway's with a congestion window and a rate cap.
     NewRenoPaced,
-    /// As published in 1999.
+    /// STP as published in 1999.
     Stp,
-    /// As published in 1999, never faster than a rate.
+    /// STP as published in 1999, with a rate cap.
     StpPaced,
-    /// As published in 1999, spread over the whole round trip.
+    /// STP as published in 1999, with each window paced over the round trip.
     StpSpread,
-    /// In order at a known rate.
+    /// In-order delivery at a configured rate.
     FixedInOrder,
-    /// As published in 2003, with probing.
+    /// XSTP as published in 2003, with probing.
     Xstp,
-    /// As published in 2003, without.
+    /// XSTP as published in 2003, without probing.
     XstpOff,
-    /// The gateway's for a rate that nobody knows.
+    /// The gateway's without a configured rate.
     Steady,
-    /// The same below a rate that is told, and with one remembered.
-    SteadyTold,
+    /// The same with a rate cap, and half of the time with cached path metrics.
+    SteadyCapped,
 }
 
-impl Flavour {
-    /// Those of a subject.
+impl Preset {
+    /// The presets used for `subject`.
     pub(crate) fn of(subject: Subject) -> &'static [Self] {
         match subject {
             Subject::Sessions => &[
@@ -42,7 +42,7 @@ impl Flavour {
                 Self::NewReno,
                 Self::NewRenoPaced,
                 Self::Steady,
-                Self::SteadyTold,
+                Self::SteadyCapped,
             ],
             Subject::Connections | Subject::Links | Subject::Gateways | Subject::Fairness => &[
                 Self::Stp,
@@ -56,7 +56,7 @@ impl Flavour {
         }
     }
 
-    /// What it is called.
+    /// Its name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Fixed => "fixed",
@@ -69,11 +69,11 @@ impl Flavour {
             Self::Xstp => "xstp-2003",
             Self::XstpOff => "xstp-2003 without probing",
             Self::Steady => "steady",
-            Self::SteadyTold => "steady below a rate",
+            Self::SteadyCapped => "steady below a rate",
         }
     }
 
-    /// The preset, for a link that is told to have `rate`.
+    /// The configuration, for a link of `rate`.
     pub(crate) fn config(self, rate: BitRate, rng: &mut RngStream) -> SessionConfig {
         let gateway = SessionConfig::gateway(rate);
         let stp = SessionConfig::stp_1999();
@@ -81,7 +81,7 @@ impl Flavour {
             Self::Xstp => SessionConfig::xstp_2003(),
             Self::XstpOff => SessionConfig::xstp_2003().with_probing(None),
             Self::Steady => SessionConfig::gateway_auto(),
-            Self::SteadyTold => SessionConfig {
+            Self::SteadyCapped => SessionConfig {
                 max_rate: Some(rate),
                 initial_rate: rng.chance(0.5).then_some(rate),
                 reverse_rate: rng.chance(0.5).then_some(rate),
@@ -113,7 +113,7 @@ impl Flavour {
                 ..stp
             },
         };
-        // What the papers set one way and others another.
+        // Parameters whose values differ between the papers.
         if rng.chance(0.3) {
             config.ustat_threshold = 1 + rng.below(5) as u32;
             config.ustat_hold = Span::from_millis(rng.below(3) * 15);

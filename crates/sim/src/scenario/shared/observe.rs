@@ -1,26 +1,26 @@
-//! What the flows and the bottleneck do over time.
+//! Captures and samples of flows and bottleneck over time.
 
-use super::{Ends, Later, Shared};
+use super::{DelayedStart, FlowNodes, Shared};
 use crate::Network;
-use crate::bare::Bare;
 use crate::host::Datagrams;
+use crate::session_endpoint::SessionEndpoint;
 use crate::tcp::{TcpSink, TcpSource};
 use satlink::Direction;
 use std::io::Write;
 use units::Span;
 
 impl Shared {
-    /// Writes what passes the bottleneck at its end at the senders, both ways, as pcapng from now
-    /// on; [`Network::finish_captures`] ends it.
+    /// Writes the packets at the bottleneck's end at the senders, both directions, as pcapng from
+    /// now on; [`Network::finish_captures`] ends the capture.
     pub fn capture(&mut self, out: impl Write + 'static) {
         self.net.capture(self.bottleneck, self.near, out);
     }
 
-    /// Samples at this distance what waits at the bottleneck, what each flow has brought, and
-    /// the variables of each sender, named after `names`.
+    /// Samples at this interval the bottleneck queue, the octets delivered of each flow, and the
+    /// variables of each sender, named after `names`.
     ///
     /// # Panics
-    /// When the distance is no time at all.
+    /// If the interval is zero.
     pub fn sample(&mut self, every: Span, names: &[String]) {
         let (bottleneck, rate) = (self.bottleneck, self.link.forward.rate);
         self.net.sample(every, "bottleneck queue", "bytes", move |net| {
@@ -37,11 +37,14 @@ impl Shared {
                 Some(arrived(net, ends) as f64)
             });
             match ends {
-                Ends::Xstp { sender, .. } => self.net.sample_session(every, name, move |net| {
-                    let session = &net.node::<Datagrams<Bare>>(sender).endpoint.session;
-                    Some(session.snapshot(net.now()))
-                }),
-                Ends::Tcp { sender, .. } => {
+                FlowNodes::Xstp { sender, .. } => {
+                    self.net.sample_session(every, name, move |net| {
+                        let session =
+                            &net.node::<Datagrams<SessionEndpoint>>(sender).endpoint.session;
+                        Some(session.snapshot(net.now()))
+                    });
+                }
+                FlowNodes::Tcp { sender, .. } => {
                     type Variable = fn(&simtcp::Snapshot) -> Option<f64>;
                     let variables: [(&str, &'static str, Variable); 4] = [
                         ("congestion window", "bytes", |seen| Some(seen.congestion_window as f64)),
@@ -63,13 +66,16 @@ impl Shared {
     }
 }
 
-/// Bytes in order at a flow's receiver.
-fn arrived(net: &Network, ends: Ends) -> u64 {
+/// Octets in order at a flow's receiver.
+fn arrived(net: &Network, ends: FlowNodes) -> u64 {
     match ends {
-        Ends::Xstp { receiver, .. } => {
-            net.node::<Later<Datagrams<Bare>>>(receiver).inner.endpoint.ends.front()
-        }
-        Ends::Tcp { receiver, .. } => {
+        FlowNodes::Xstp { receiver, .. } => net
+            .node::<DelayedStart<Datagrams<SessionEndpoint>>>(receiver)
+            .inner
+            .endpoint
+            .data
+            .in_order(),
+        FlowNodes::Tcp { receiver, .. } => {
             net.node::<TcpSink>(receiver).flows().iter().map(|flow| flow.bytes).sum()
         }
     }

@@ -1,4 +1,4 @@
-//! Sessions on satellite links: everything arrives, each packet once, at the link's rate.
+//! Sessions on satellite links: every packet is delivered once, at the link's rate.
 
 use super::*;
 use crate::{Change, Path, PathConfig};
@@ -6,7 +6,7 @@ use satlink::Direction;
 use units::{BitRate, RngStream};
 use xstp::session::SessionConfig;
 
-/// IPv4, UDP, and an association's header and tag.
+/// Octets of IPv4, UDP and association headers and tag.
 const HEADERS: usize = 52;
 
 fn setting(words: &str) -> PathConfig {
@@ -15,57 +15,61 @@ fn setting(words: &str) -> PathConfig {
     PathConfig { header: HEADERS, ..PathConfig::new(link) }
 }
 
-fn path(setting: &PathConfig, down: u64, up: u64) -> Path<Bare, Bare> {
+fn path(setting: &PathConfig, down: u64, up: u64) -> Path<SessionEndpoint, SessionEndpoint> {
     let config = |rate: Option<BitRate>| SessionConfig::gateway(rate.expect("a rate"));
     let terminal = Session::connect(&config(setting.link.return_.rate), Instant::ZERO, 1);
     let hub = Session::listen(&config(setting.link.forward.rate));
-    Path::new(setting, Bare::new(terminal, 7, up, true), Bare::new(hub, 7, down, true))
-        .expect("a valid link")
+    Path::new(
+        setting,
+        SessionEndpoint::new(terminal, 7, up, true),
+        SessionEndpoint::new(hub, 7, down, true),
+    )
+    .expect("a valid link")
 }
 
 fn at(secs: u64) -> Instant {
     Instant::ZERO + Span::from_secs(secs)
 }
 
-/// Goodput in bits per second at the terminal, and what it sent back, from 2 s to 32 s.
+/// Goodput at the terminal, and its send rate, from 2 s to 32 s, in bit/s.
 fn download(words: &str) -> (f64, f64) {
     let mut path = path(&setting(words), 1 << 40, 0);
     path.run_until(at(32));
     let per_second = |bytes: u64| bytes as f64 * 8.0 / 30.0;
     let back = path.offered(Direction::Return).between(at(2), at(32)).bytes;
-    (per_second(path.terminal.ends.arrived().between(at(2), at(32)).bytes), per_second(back))
+    (per_second(path.terminal.data.arrived().between(at(2), at(32)).bytes), per_second(back))
 }
 
 #[test]
-fn a_download_fills_the_link_and_asks_little_of_the_way_back() {
+fn download_fills_the_link_with_little_reverse_traffic() {
     let (goodput, back) = download("");
     assert!(goodput > 9.45e6, "{goodput}");
     assert!(back < 4_000.0, "{back}");
 }
 
 #[test]
-fn random_loss_costs_what_it_takes_and_little_more() {
+fn random_loss_costs_little_more_than_the_lost_packets() {
     let (goodput, back) = download("loss 1%");
     assert!(goodput > 0.975 * 9.504e6, "{goodput}");
     assert!(back < 10_000.0, "{back}");
 }
 
 #[test]
-fn a_jittering_way_back_costs_nothing() {
+fn jitter_of_the_reverse_path_does_not_reduce_goodput() {
     let (goodput, _) = download("return delay 300ms 100ms");
     assert!(goodput > 9.45e6, "{goodput}");
 }
 
 #[test]
 fn a_short_transfer_takes_one_round_trip() {
-    // The client speaks first, with its BGN; 10 kB come back after one round trip.
+    // The client starts with its BGN; 10 kB are back after one round trip.
     let mut path = path(&setting(""), 10_000, 400);
-    assert!(path.run_while(at(5), |path| path.terminal.ends.front() < 10_000));
+    assert!(path.run_while(at(5), |path| path.terminal.data.in_order() < 10_000));
     assert!(path.now() < Instant::ZERO + Span::from_millis(630), "{:?}", path.now());
 }
 
-/// A link whose faults are drawn from `seed`.
-fn stormy(seed: u64) -> PathConfig {
+/// A link with faults drawn from `seed`.
+fn random_faults(seed: u64) -> PathConfig {
     let mut rng = RngStream::new(seed, 0, "sim/bare/storm");
     let mut config = setting("rate 2mbit limit 0.5bdp");
     config.seed = seed;
@@ -86,19 +90,19 @@ fn stormy(seed: u64) -> PathConfig {
 }
 
 #[test]
-fn after_any_storm_everything_has_arrived_once_and_both_ends_are_closed() {
+fn all_packets_are_delivered_once_and_both_ends_close_after_random_faults() {
     for seed in 0..30 {
-        let config = stormy(seed);
+        let config = random_faults(seed);
         let mut path = path(&config, 3_000_000, 300_000);
         path.run_until(at(20));
         assert!(path.link().audit(), "seed {seed}: the link's accounts");
         let calm = setting("rate 2mbit limit 0.5bdp").link;
         path.change_at(at(20), Change::Link(Box::new(calm)));
-        let over = |path: &Path<Bare, Bare>| {
-            path.terminal.ends.front() == 3_000_000
-                && path.hub.ends.front() == 300_000
-                && path.terminal.ends.is_released()
-                && path.hub.ends.is_released()
+        let over = |path: &Path<SessionEndpoint, SessionEndpoint>| {
+            path.terminal.data.in_order() == 3_000_000
+                && path.hub.data.in_order() == 300_000
+                && path.terminal.data.is_released()
+                && path.hub.data.is_released()
         };
         let done = path.run_while(at(80), |path| !over(path));
         assert!(done, "seed {seed}: {:?} {:?}", path.terminal.session, path.hub.session);
@@ -113,7 +117,7 @@ fn after_any_storm_everything_has_arrived_once_and_both_ends_are_closed() {
 #[test]
 fn the_same_seed_gives_the_same_run() {
     let run = |seed| {
-        let mut path = path(&stormy(seed), 500_000, 50_000);
+        let mut path = path(&random_faults(seed), 500_000, 50_000);
         path.run_until(at(15));
         path.trace_hash()
     };

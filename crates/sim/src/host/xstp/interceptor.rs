@@ -1,24 +1,23 @@
-//! XSTP in another's name.
+//! Interception of XSTP connections.
 
 use super::{Xstp, XstpStream};
-use crate::host::{Ends, StandIn};
+use crate::host::{Interceptor, StreamAddresses};
 use crate::network::{Packet, Protocol};
 use units::Instant;
 use xstp::session::State;
 use xstp::wire::{Kinds, PROTOCOL_NUMBER};
 
-/// A peer's END that is not shown to the session until it may be confirmed. A peer that waits
-/// for so long that it gives up breaks the stream off: never is one that was cut short taken for
-/// whole.
+/// A peer's END that is hidden from the session until it may be acknowledged. If that takes longer
+/// than the peer's timeout, the peer aborts the stream; a truncated stream never ends in order.
 #[derive(Debug, Default)]
-pub(super) struct HeldEnd {
+pub(super) struct HeldFin {
     segment: Vec<u8>,
     came: bool,
     let_go: bool,
 }
 
-impl HeldEnd {
-    /// Whether `segment` is an END and was taken.
+impl HeldFin {
+    /// Stores `segment` if it is an END; returns whether it was.
     pub(super) fn hold(&mut self, segment: &[u8]) -> bool {
         let kinds = kinds(segment);
         let is_end = kinds.contains(Kinds::END) && !kinds.contains(Kinds::AK);
@@ -35,7 +34,7 @@ impl HeldEnd {
         self.came
     }
 
-    /// The END, once; from now on none is held.
+    /// Returns the END once; from then on none is held.
     fn release(&mut self) -> Option<Vec<u8>> {
         let first = !core::mem::replace(&mut self.let_go, true);
         (first && self.came).then(|| core::mem::take(&mut self.segment))
@@ -57,7 +56,7 @@ pub(super) fn begins(packet: &Packet) -> bool {
     is_xstp(packet) && kinds.contains(Kinds::BGN) && !kinds.contains(Kinds::AK)
 }
 
-impl StandIn for Xstp {
+impl Interceptor for Xstp {
     fn opens(&self, packet: &Packet) -> bool {
         begins(packet)
     }
@@ -67,14 +66,14 @@ impl StandIn for Xstp {
         self.slots[place as usize].as_ref().map(|slot| slot.id)
     }
 
-    fn ends(&self, stream: XstpStream) -> Option<Ends> {
+    fn ends(&self, stream: XstpStream) -> Option<StreamAddresses> {
         let slot = self.slot(stream)?;
         let (client, server) =
             if slot.passive { (slot.remote, slot.local) } else { (slot.local, slot.remote) };
-        Some(Ends { client, server })
+        Some(StreamAddresses { client, server })
     }
 
-    fn open_between(&mut self, now: Instant, ends: Ends) -> XstpStream {
+    fn open_between(&mut self, now: Instant, ends: StreamAddresses) -> XstpStream {
         self.connect(now, ends.client, ends.server)
     }
 
@@ -97,7 +96,7 @@ impl StandIn for Xstp {
     fn confirm(&mut self, now: Instant, stream: XstpStream) {
         let Some(slot) = self.slot_mut(stream) else { return };
         if let Some(end) = slot.end.release() {
-            // It was as good as any other when it came.
+            // It was valid when it arrived.
             let handled = slot.connection.handle_segment(now, &end);
             self.bad += u64::from(handled.is_err());
             self.note(stream.slot, now);

@@ -1,4 +1,4 @@
-//! Series of what a network does.
+//! Time series of a network.
 
 use super::Network;
 use crate::Series;
@@ -6,10 +6,10 @@ use units::Span;
 use xstp::session::Snapshot;
 
 impl Network {
-    /// Samples a variable at once and then at this distance.
+    /// Samples a variable now and then at this interval.
     ///
     /// # Panics
-    /// When the distance is no time at all.
+    /// If the interval is zero.
     pub fn sample(
         &mut self,
         every: Span,
@@ -21,8 +21,7 @@ impl Network {
         self.recorders.add(Series::new(name, unit), Some(every), now, read);
     }
 
-    /// Takes a variable's value whenever it is another. It is read after every instant at which
-    /// something happens.
+    /// Records a variable at every change. It is read after every instant with an event.
     pub fn watch(
         &mut self,
         name: &str,
@@ -33,10 +32,10 @@ impl Network {
         self.recorders.add(Series::new(name, unit), None, now, read);
     }
 
-    /// Samples all variables of a session at this distance, named after `name`.
+    /// Samples all variables of a session at this interval, named after `name`.
     ///
     /// # Panics
-    /// When the distance is no time at all.
+    /// If the interval is zero.
     pub fn sample_session(
         &mut self,
         every: Span,
@@ -47,7 +46,7 @@ impl Network {
         self.recorders.add_session(name, every, now, read);
     }
 
-    /// All series, in the order in which they were asked for.
+    /// All series, in the order of their registration.
     pub fn series(&self) -> impl Iterator<Item = &Series> {
         self.recorders.series()
     }

@@ -1,20 +1,20 @@
-//! TCP in another's name.
+//! Interception of TCP connections.
 
 use super::{Tcp, TcpId};
-use crate::host::{Ends, StandIn};
+use crate::host::{Interceptor, StreamAddresses};
 use crate::network::{Packet, Payload};
 use simtcp::{Segment, State};
 use units::Instant;
 
-/// A peer's FIN that is not shown to the endpoint until it may be confirmed.
+/// A peer's FIN that is hidden from the endpoint until it may be acknowledged.
 #[derive(Debug, Default)]
-pub(super) struct HeldEnd {
+pub(super) struct HeldFin {
     held: Option<Segment>,
     let_go: bool,
 }
 
-impl HeldEnd {
-    /// `segment` without its FIN, which is kept.
+impl HeldFin {
+    /// Returns `segment` without its FIN, which is stored.
     pub(super) fn hold(&mut self, mut segment: Segment) -> Segment {
         if self.let_go || segment.flags.reset {
             return segment;
@@ -31,7 +31,7 @@ impl HeldEnd {
         if let Some(fin) = &mut self.held
             && segment.acknowledgement >= fin.acknowledgement
         {
-            // What it says of the other direction is kept up to date.
+            // Its acknowledgement of the other direction is kept current.
             fin.acknowledgement = segment.acknowledgement;
             fin.window = segment.window;
             fin.options.timestamps = segment.options.timestamps;
@@ -39,20 +39,20 @@ impl HeldEnd {
         segment
     }
 
-    /// How long the peer's stream is, when it has ended.
+    /// The length of the peer's stream, once it has ended.
     pub(super) fn at(&self) -> Option<u64> {
         self.held.as_ref().map(|fin| fin.sequence - 1)
     }
 
-    /// The FIN, once; from now on none is held.
+    /// Returns the FIN once; from then on none is held.
     fn release(&mut self) -> Option<Segment> {
         let first = !core::mem::replace(&mut self.let_go, true);
         self.held.filter(|_| first)
     }
 }
 
-impl StandIn for Tcp {
-    /// Segments that do not bring their bytes pass by.
+impl Interceptor for Tcp {
+    /// Segments without payload octets are not intercepted.
     fn opens(&self, packet: &Packet) -> bool {
         match &packet.payload {
             Payload::Stream(segment, _) => segment.flags.syn && segment.acknowledgement.is_none(),
@@ -66,14 +66,14 @@ impl StandIn for Tcp {
         self.slots[place as usize].as_ref().map(|slot| slot.id)
     }
 
-    fn ends(&self, stream: TcpId) -> Option<Ends> {
+    fn ends(&self, stream: TcpId) -> Option<StreamAddresses> {
         let slot = self.slot(stream)?;
         let (client, server) =
             if slot.passive { (slot.remote, slot.local) } else { (slot.local, slot.remote) };
-        Some(Ends { client, server })
+        Some(StreamAddresses { client, server })
     }
 
-    fn open_between(&mut self, _: Instant, ends: Ends) -> TcpId {
+    fn open_between(&mut self, _: Instant, ends: StreamAddresses) -> TcpId {
         self.connect(ends.client, ends.server)
     }
 

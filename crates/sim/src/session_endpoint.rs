@@ -1,8 +1,8 @@
-//! Sessions without gateways: an XSTP session as an endpoint, with a source and a sink on it.
+//! XSTP sessions without gateways: an endpoint with a source and a sink of packets.
 //!
-//! For what concerns the protocol alone: whether every packet arrives once, what the return
-//! channel carries, how a loss is repaired. Deliveries are immediate, as in the relay; each
-//! packet says where in the source's bytes it belongs.
+//! For properties of the protocol alone: exactly-once delivery of packets, the load of the return
+//! link, loss recovery. Delivery is immediate, as in the relay; each packet contains the offset of
+//! its octets in the source.
 
 use crate::invariants::SessionGuard;
 use crate::{Endpoint, Meter, Pattern};
@@ -11,46 +11,46 @@ use units::{Instant, Span};
 use xstp::Seq24;
 use xstp::session::{Event, NewPacket, Session, UpperLayer};
 
-/// Bytes in a packet before the pattern: where it belongs.
+/// Octets of the offset at the start of a packet.
 const PLACE: usize = 8;
 
 /// An endpoint with one session.
 #[derive(Debug)]
-pub struct Bare {
+pub struct SessionEndpoint {
     /// The session.
     pub session: Session,
-    /// What it sends and gets.
-    pub ends: Ends,
-    /// Segments that were not accepted.
+    /// Its source and sink.
+    pub data: PacketSourceSink,
+    /// Segments rejected.
     pub bad: u64,
-    /// What the session reported.
+    /// Events of the session.
     pub events: Vec<(Instant, Event)>,
     end_at_source: bool,
     guard: SessionGuard,
 }
 
-/// The source and the sink of a [`Bare`].
+/// The source and the sink of a [`SessionEndpoint`].
 #[derive(Debug)]
-pub struct Ends {
+pub struct PacketSourceSink {
     pattern: Pattern,
-    /// Bytes that the source has; bytes of it that were taken.
+    /// Octets of the source, and octets of it that were sent.
     source: u64,
     taken: u64,
-    /// What is sent and not released: number to place and length.
+    /// Unacknowledged packets: handle to offset and length.
     unreleased: BTreeMap<u64, (u64, usize)>,
     next_handle: u64,
-    /// What has arrived beyond the in-order front: place to length.
+    /// Packets received beyond the in-order octets: offset to length.
     ahead: BTreeMap<u64, u64>,
     front: u64,
     arrived: Meter,
     now: Instant,
 }
 
-impl Bare {
-    /// A session that sends `source` bytes of the pattern numbered `tag`, and ends when they are
-    /// all acknowledged if `end` says so. Both ends must have the same `tag`.
+impl SessionEndpoint {
+    /// Sends `source` octets of the pattern `tag` on `session`, and with `end` ends it when all are
+    /// acknowledged. Both ends need the same `tag`.
     pub fn new(session: Session, tag: u64, source: u64, end: bool) -> Self {
-        let ends = Ends {
+        let data = PacketSourceSink {
             pattern: Pattern(tag),
             source,
             taken: 0,
@@ -62,37 +62,37 @@ impl Bare {
             now: Instant::ZERO,
         };
         let guard = SessionGuard::new(session.config());
-        Self { session, ends, bad: 0, events: Vec::new(), end_at_source: end, guard }
+        Self { session, data, bad: 0, events: Vec::new(), end_at_source: end, guard }
     }
 
     fn note(&mut self, now: Instant) {
         while let Some(event) = self.session.poll_event() {
             self.events.push((now, event));
         }
-        if self.end_at_source && self.ends.taken == self.ends.source {
+        if self.end_at_source && self.data.taken == self.data.source {
             self.session.end(now);
         }
     }
 }
 
-impl Ends {
-    /// Bytes that have arrived in order.
-    pub fn front(&self) -> u64 {
+impl PacketSourceSink {
+    /// Octets received in order.
+    pub fn in_order(&self) -> u64 {
         self.front
     }
 
-    /// In-order bytes by the time of their coming.
+    /// Octets received in order, over time.
     pub fn arrived(&self) -> &Meter {
         &self.arrived
     }
 
-    /// Whether everything that the source has was taken and released.
+    /// Whether all octets of the source are sent and acknowledged.
     pub fn is_released(&self) -> bool {
         self.taken == self.source && self.unreleased.is_empty()
     }
 }
 
-impl UpperLayer for Ends {
+impl UpperLayer for PacketSourceSink {
     fn has_new_data(&self) -> bool {
         self.taken < self.source
     }
@@ -117,11 +117,11 @@ impl UpperLayer for Ends {
     }
 
     fn on_acknowledged(&mut self, _: Seq24, handle: u64) {
-        assert!(self.unreleased.remove(&handle).is_some(), "released once, and what was sent");
+        assert!(self.unreleased.remove(&handle).is_some(), "a sent packet is acknowledged once");
     }
 
     fn deliver(&mut self, _: Seq24, payload: &[u8]) {
-        let (place, bytes) = payload.split_first_chunk().expect("what the other end made");
+        let (place, bytes) = payload.split_first_chunk().expect("a packet of the peer");
         let place = u64::from_be_bytes(*place);
         assert_eq!(self.pattern.mismatch(place, bytes), None, "the bytes that were sent");
         let fresh = place >= self.front && self.ahead.insert(place, bytes.len() as u64).is_none();
@@ -133,10 +133,10 @@ impl UpperLayer for Ends {
     }
 }
 
-impl Endpoint for Bare {
+impl Endpoint for SessionEndpoint {
     fn handle_datagram(&mut self, now: Instant, datagram: &mut [u8]) {
-        self.ends.now = now;
-        let handled = self.session.handle_segment(now, datagram, &mut self.ends);
+        self.data.now = now;
+        let handled = self.session.handle_segment(now, datagram, &mut self.data);
         self.bad += u64::from(handled.is_err());
         self.note(now);
     }
@@ -145,7 +145,7 @@ impl Endpoint for Bare {
         self.note(now);
         let mut out = [0; 1500];
         let room = self.session.max_segment();
-        while let Some(len) = self.session.poll_transmit(now, &mut self.ends, &mut out[..room]) {
+        while let Some(len) = self.session.poll_transmit(now, &mut self.data, &mut out[..room]) {
             send(&out[..len]);
             self.guard.on_sent(now, len, &self.session);
         }

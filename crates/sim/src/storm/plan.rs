@@ -1,82 +1,82 @@
-//! What a seed means: which faults, how strong, and when.
+//! Derives the faults, their intensity and their times from a seed.
 
-use super::arena::{Act, Order};
-use super::clock::{Clock, Leap};
-use super::fault::{Fault, FaultSet, Strikes};
-use super::flavour::Flavour;
+use super::channel::{Channel, Conditions, Detection};
+use super::clock::{Clock, ClockStep};
+use super::fault::{Fault, FaultCounts, FaultSet};
 use super::host::{Setup, incarnation_of};
+use super::preset::Preset;
 use super::report::Subject;
-use super::weather::{Conditions, Guard, Lane};
+use super::runner::{Action, Command};
 use units::{BitRate, Instant, RngStream, Span};
 use xstp::Seq24;
 use xstp::session::SessionConfig;
 use xstp::wire::{Endpoints, Profile};
 
-/// A storm before it begins.
+/// The parameters of a storm.
 #[derive(Debug)]
-pub(crate) struct Mix {
+pub(crate) struct StormPlan {
     subject: Subject,
     seed: u64,
-    on: FaultSet,
-    pub(crate) flavour: Flavour,
+    enabled: FaultSet,
+    pub(crate) preset: Preset,
     pub(crate) clocks: [Clock; 2],
     conditions: [Conditions; 2],
-    pub(crate) lag: Span,
-    pub(crate) calm_at: Instant,
-    pub(crate) acts: Vec<(Instant, Act)>,
+    pub(crate) timer_delay: Span,
+    pub(crate) faults_end: Instant,
+    pub(crate) actions: Vec<(Instant, Action)>,
     configs: [SessionConfig; 2],
     incarnation: u32,
     linger: [Span; 2],
     task: u64,
 }
 
-impl Mix {
-    /// The storm of `seed` over `subject`.
+impl StormPlan {
+    /// Draws the storm of `seed` over `subject`.
     pub(crate) fn draw(subject: Subject, seed: u64) -> Self {
         let mut rng = RngStream::new(seed, 0, "sim/storm/mix");
         let rng = &mut rng;
-        let on = draw_faults(rng);
-        let flavours = Flavour::of(subject);
-        let flavour = flavours[rng.below(flavours.len() as u64) as usize];
-        // From 200 kbit/s to 20 Mbit/s, small and large ones alike.
+        let enabled = draw_faults(rng);
+        let flavours = Preset::of(subject);
+        let preset = flavours[rng.below(flavours.len() as u64) as usize];
+        // From 200 kbit/s to 25.6 Mbit/s, uniform in the logarithm.
         let rate = BitRate::from_kbps(200 << rng.below(7)).mul_ratio(100 + rng.below(100), 100);
-        let configs = draw_configs(rng, on, flavour, rate);
-        let calm_at = Instant::ZERO + Span::from_millis(3_000 + rng.below(9_000));
-        let lethal = is_lethal(on);
+        let configs = draw_configs(rng, enabled, preset, rate);
+        let faults_end = Instant::ZERO + Span::from_millis(3_000 + rng.below(9_000));
+        let may_abort = may_abort(enabled);
         let task = draw_task(rng, &configs, rate);
-        let longest = Span::from_millis(if lethal { 3_000 } else { 400 });
+        let longest = Span::from_millis(if may_abort { 3_000 } else { 400 });
         let linger = |rng: &mut RngStream| Span::from_nanos(1 + rng.below(longest.as_nanos()));
         let linger =
-            [linger(rng), if lethal && rng.chance(0.5) { linger(rng) } else { Span::ZERO }];
-        let mut mix = Self {
+            [linger(rng), if may_abort && rng.chance(0.5) { linger(rng) } else { Span::ZERO }];
+        let mut plan = Self {
             subject,
             seed,
-            on,
-            flavour,
-            clocks: [(); 2].map(|()| draw_clock(rng, on)),
-            conditions: draw_conditions(rng, on, rate),
-            lag: Span::ZERO,
-            calm_at,
-            acts: Vec::new(),
+            enabled,
+            preset,
+            clocks: [(); 2].map(|()| draw_clock(rng, enabled)),
+            conditions: draw_conditions(rng, enabled, rate),
+            timer_delay: Span::ZERO,
+            faults_end,
+            actions: Vec::new(),
             configs,
             incarnation: incarnation_of(rng),
             linger,
             task,
         };
-        if on.has(Fault::LateTimer) {
+        if enabled.has(Fault::LateTimer) {
             let most = 1 << rng.below(16);
-            mix.lag = Span::from_micros(100 + rng.below(most));
+            plan.timer_delay = Span::from_micros(100 + rng.below(most));
         }
-        mix.acts = draw_acts(rng, subject, on, calm_at, rate);
-        mix
+        plan.actions = draw_actions(rng, subject, enabled, faults_end, rate);
+        plan
     }
 
-    /// What the ends are set to: the client, then the server.
+    /// The parameters of the endpoints: client, server.
     pub(crate) fn setups(&self) -> [Setup; 2] {
         [true, false].map(|is_client| {
             let config = self.configs[usize::from(!is_client)].clone();
             let other = &self.configs[usize::from(is_client)];
-            // What is written, and packets that wait for their turn or a reader.
+            // Octets in the send buffer, and packets that wait for a gap or a reader.
             let segment = other.max_segment;
             let memory = config.send_buffer + config.receive_window as usize * segment;
             Setup {
@@ -84,7 +84,7 @@ impl Mix {
                 silent: self.seed % 8 < 2,
                 seed: self.seed,
                 incarnation: self.incarnation,
-                lethal: is_lethal(self.on),
+                may_abort: may_abort(self.enabled),
                 linger: self.linger[usize::from(!is_client)],
                 task: self.task,
                 memory,
@@ -93,116 +93,118 @@ impl Mix {
         })
     }
 
-    /// The two directions: what the client sends, then what the server does.
-    pub(crate) fn lanes(&self) -> [Lane; 2] {
+    /// Both directions: client to server, server to client.
+    pub(crate) fn channels(&self) -> [Channel; 2] {
         [0, 1].map(|from: usize| {
             let guard = match self.subject {
-                Subject::Sessions => Guard::Below,
+                Subject::Sessions => Detection::DiscardBelow,
                 Subject::Connections | Subject::Links | Subject::Gateways | Subject::Fairness => {
-                    Guard::Checksum(self.configs[1 - from].profile)
+                    Detection::Checksum(self.configs[1 - from].profile)
                 }
             };
             let name = ["sim/storm/client", "sim/storm/server"][from];
-            Lane::new(self.conditions[from], guard, RngStream::new(self.seed, 0, name))
+            Channel::new(self.conditions[from], guard, RngStream::new(self.seed, 0, name))
         })
     }
 
-    /// How long everything may take after the storm.
-    pub(crate) fn patience(&self) -> Span {
+    /// Time within which all sessions must finish after the faults.
+    pub(crate) fn recovery_limit(&self) -> Span {
         Span::from_secs(1_800)
     }
 
-    /// Packets after which numbers wrap, if they are to.
+    /// Number of packets after which sequence numbers wrap, if they do.
     pub(crate) fn wraps_after(&self) -> Option<u64> {
         let first = self.configs[0].first_number.value();
         (first > 0).then_some(u64::from(Seq24::MODULUS - first))
     }
 
-    /// Counts what does not strike at one time, but lies in how the ends are set.
-    pub(crate) fn count_settings(&self, strikes: &mut Strikes) {
+    /// Counts the faults that are settings of an endpoint and not events.
+    pub(crate) fn count_settings(&self, fault_counts: &mut FaultCounts) {
         use Fault as F;
         for fault in [F::Drift, F::TinyWindow, F::HugeWindow, F::TinySegment, F::Impatience] {
-            if self.on.has(fault) {
-                strikes.count(fault);
+            if self.enabled.has(fault) {
+                fault_counts.count(fault);
             }
         }
     }
 
-    /// The storm in a few words, for people.
+    /// Describes the storm.
     pub(crate) fn describe(&self) -> String {
-        let faults: Vec<String> = self.on.iter().map(|fault| fault.to_string()).collect();
-        format!("{}; {}", self.flavour.name(), faults.join(", "))
+        let faults: Vec<String> = self.enabled.iter().map(|fault| fault.to_string()).collect();
+        format!("{}; {}", self.preset.name(), faults.join(", "))
     }
 }
 
-/// When what happens.
-pub(crate) fn draw_acts(
+/// Draws the times of all events.
+pub(crate) fn draw_actions(
     rng: &mut RngStream,
     subject: Subject,
-    on: FaultSet,
-    calm_at: Instant,
+    enabled: FaultSet,
+    faults_end: Instant,
     rate: BitRate,
-) -> Vec<(Instant, Act)> {
-    let mut planned = Acts { subject, on, rate, acts: Vec::new() };
-    for fault in on.iter() {
+) -> Vec<(Instant, Action)> {
+    let mut planned = Actions { subject, enabled, rate, actions: Vec::new() };
+    for fault in enabled.iter() {
         let times = 1 + rng.below(4);
         for _ in 0..times {
-            let at = Instant::from_nanos(rng.below(calm_at.as_nanos()));
-            planned.draw_act(rng, fault, at);
+            let at = Instant::from_nanos(rng.below(faults_end.as_nanos()));
+            planned.draw_action(rng, fault, at);
         }
     }
-    planned.acts
+    planned.actions
 }
 
-/// What happens, as far as it is drawn.
-struct Acts {
+/// The events drawn so far.
+struct Actions {
     subject: Subject,
-    on: FaultSet,
+    enabled: FaultSet,
     rate: BitRate,
-    acts: Vec<(Instant, Act)>,
+    actions: Vec<(Instant, Action)>,
 }
 
-impl Acts {
-    fn draw_act(&mut self, rng: &mut RngStream, fault: Fault, at: Instant) {
-        let (end, lethal) = (rng.below(2) as usize, is_lethal(self.on));
+impl Actions {
+    fn draw_action(&mut self, rng: &mut RngStream, fault: Fault, at: Instant) {
+        let (end, may_abort) = (rng.below(2) as usize, may_abort(self.enabled));
         let squared = |rng: &mut RngStream, most: u64| {
             Span::from_secs_f64(0.02 + most as f64 * rng.uniform() * rng.uniform())
         };
-        let act = match fault {
-            Fault::Blackout => Act::Dark { lanes: [true; 2], length: squared(rng, 8) },
+        let action = match fault {
+            Fault::Blackout => Action::Blackout { channels: [true; 2], length: squared(rng, 8) },
             Fault::OneWayBlackout => {
-                Act::Dark { lanes: [end == 0, end == 1], length: squared(rng, 8) }
+                Action::Blackout { channels: [end == 0, end == 1], length: squared(rng, 8) }
             }
-            Fault::DelayStep => Act::Delay { lane: end, delay: squared(rng, 1) },
+            Fault::DelayStep => Action::Delay { channel: end, delay: squared(rng, 1) },
             Fault::RateChange => {
-                Act::Rate { lane: end, rate: self.rate.mul_ratio(20 + rng.below(200), 100) }
+                Action::Rate { channel: end, rate: self.rate.mul_ratio(20 + rng.below(200), 100) }
             }
             Fault::ClockForward => {
-                let most = if lethal && rng.chance(0.2) { 200 } else { 5 };
-                Act::Leap { end, by: Leap::Forward(squared(rng, most)) }
+                let most = if may_abort && rng.chance(0.2) { 200 } else { 5 };
+                Action::ClockStep { end, by: ClockStep::Forward(squared(rng, most)) }
             }
-            Fault::ClockBack => Act::Leap { end, by: Leap::Back(squared(rng, 5)) },
-            Fault::Stall => Act::Stall { end, length: squared(rng, 3) },
-            Fault::ClientRestart => Act::Order { end: 0, order: Order::Restart { amnesia: false } },
+            Fault::ClockBack => Action::ClockStep { end, by: ClockStep::Back(squared(rng, 5)) },
+            Fault::Stall => Action::Stall { end, length: squared(rng, 3) },
+            Fault::ClientRestart => {
+                Action::Command { end: 0, command: Command::Restart { amnesia: false } }
+            }
             Fault::ServerRestart => {
-                let amnesia = self.on.has(Fault::Amnesia) && rng.chance(0.7);
+                let amnesia = self.enabled.has(Fault::Amnesia) && rng.chance(0.7);
                 if amnesia && self.subject == Subject::Sessions {
-                    // The association is gone with it, and with that the client's session.
-                    let order = Order::Restart { amnesia: false };
-                    self.acts.push((at, Act::Order { end: 0, order }));
+                    // The association is lost as well, and with it the client's session.
+                    let command = Command::Restart { amnesia: false };
+                    self.actions.push((at, Action::Command { end: 0, command }));
                 }
-                Act::Order { end: 1, order: Order::Restart { amnesia } }
+                Action::Command { end: 1, command: Command::Restart { amnesia } }
             }
-            Fault::Abort => Act::Order { end, order: Order::Abort },
+            Fault::Abort => Action::Command { end, command: Command::Abort },
             Fault::MtuChange => {
-                Act::Order { end, order: Order::Segment(64 + rng.below(1_400) as usize) }
+                Action::Command { end, command: Command::Segment(64 + rng.below(1_400) as usize) }
             }
             Fault::SlowReader => {
-                let again = Act::Order { end, order: Order::Reading(true) };
-                self.acts.push((at + squared(rng, 5), again));
-                Act::Order { end, order: Order::Reading(false) }
+                let again = Action::Command { end, command: Command::Reading(true) };
+                self.actions.push((at + squared(rng, 5), again));
+                Action::Command { end, command: Command::Reading(false) }
             }
-            // These are in the weather and in the configuration.
+            // These are conditions of the channel or settings of the endpoints.
             Fault::Loss | Fault::Burst | Fault::Duplicate | Fault::Reorder | Fault::Jitter => {
                 return;
             }
@@ -211,43 +213,43 @@ impl Acts {
             Fault::TinyWindow | Fault::HugeWindow | Fault::TinySegment => return,
             Fault::Wrap | Fault::HalfClose | Fault::Impatience => return,
         };
-        self.acts.push((at, act));
+        self.actions.push((at, action));
     }
 }
 
-/// Whether sessions may die of it.
-pub(crate) fn is_lethal(on: FaultSet) -> bool {
+/// Whether sessions may be aborted with these faults.
+pub(crate) fn may_abort(enabled: FaultSet) -> bool {
     use Fault as F;
-    [F::ClientRestart, F::ServerRestart, F::Abort, F::Impatience].iter().any(|&f| on.has(f))
+    [F::ClientRestart, F::ServerRestart, F::Abort, F::Impatience].iter().any(|&f| enabled.has(f))
 }
 
-/// Each kind is on or off; how many are on differs much from seed to seed.
+/// Enables each kind at random; the expected number of enabled kinds varies between seeds.
 pub(crate) fn draw_faults(rng: &mut RngStream) -> FaultSet {
     let share = [0.1, 0.25, 0.5, 0.75][rng.below(4) as usize];
-    let mut on = FaultSet::default();
+    let mut enabled = FaultSet::default();
     for fault in Fault::ALL {
         if rng.chance(share) {
-            on.add(fault);
+            enabled.add(fault);
         }
     }
-    // Half of all storms kill nobody: then nobody may die.
+    // Half of all storms have no fault that may abort a session.
     if rng.chance(0.5) {
         use Fault as F;
         for fault in [F::ClientRestart, F::ServerRestart, F::Amnesia, F::Abort, F::Impatience] {
-            on.remove(fault);
+            enabled.remove(fault);
         }
     }
-    if on.has(Fault::Amnesia) {
-        on.add(Fault::ServerRestart);
+    if enabled.has(Fault::Amnesia) {
+        enabled.add(Fault::ServerRestart);
     }
-    if on.has(Fault::TinyWindow) {
-        on.remove(Fault::HugeWindow);
+    if enabled.has(Fault::TinyWindow) {
+        enabled.remove(Fault::HugeWindow);
     }
-    on
+    enabled
 }
 
-/// A clock that starts anywhere, often where its stamps are about to wrap.
-pub(crate) fn draw_clock(rng: &mut RngStream, on: FaultSet) -> Clock {
+/// A clock with a random offset, often shortly before a wrap of its timestamps.
+pub(crate) fn draw_clock(rng: &mut RngStream, enabled: FaultSet) -> Clock {
     let before = Span::from_millis(rng.below(12_000));
     let wrap = match rng.below(6) {
         0 => Span::from_micros(1 << 32),
@@ -256,7 +258,7 @@ pub(crate) fn draw_clock(rng: &mut RngStream, on: FaultSet) -> Clock {
         3 => Span::from_millis(1 << 31),
         _ => Span::from_secs(100 + rng.below(100_000)),
     };
-    let drift = match (on.has(Fault::Drift), rng.below(2)) {
+    let drift = match (enabled.has(Fault::Drift), rng.below(2)) {
         (false, _) => 0,
         (true, 0) => rng.below(400) as i64 - 200,
         (true, _) => rng.below(60_000) as i64 - 30_000,
@@ -264,21 +266,25 @@ pub(crate) fn draw_clock(rng: &mut RngStream, on: FaultSet) -> Clock {
     Clock::new(Instant::ZERO + wrap - before, drift)
 }
 
-pub(crate) fn draw_conditions(rng: &mut RngStream, on: FaultSet, rate: BitRate) -> [Conditions; 2] {
+pub(crate) fn draw_conditions(
+    rng: &mut RngStream,
+    enabled: FaultSet,
+    rate: BitRate,
+) -> [Conditions; 2] {
     let delay = [1, 5, 20, 60, 150, 280, 300, 600][rng.below(8) as usize];
     [(); 2].map(|()| {
         let share = |rng: &mut RngStream, fault, most: f64| {
             let share = most * rng.uniform() * rng.uniform();
-            if on.has(fault) { share } else { 0.0 }
+            if enabled.has(fault) { share } else { 0.0 }
         };
-        let full = on.has(Fault::Overflow);
-        let limited = full || on.has(Fault::RateChange) || rng.chance(0.5);
+        let full = enabled.has(Fault::Overflow);
+        let limited = full || enabled.has(Fault::RateChange) || rng.chance(0.5);
         let percent = if full { 30 + rng.below(100) } else { 105 + rng.below(100) };
         Conditions {
             rate: limited.then(|| rate.mul_ratio(percent, 100)),
             queue: Span::from_millis(if full { 5 + rng.below(150) } else { 2_000 }),
             delay: Span::from_millis(delay + rng.below(10)),
-            jitter: if on.has(Fault::Jitter) {
+            jitter: if enabled.has(Fault::Jitter) {
                 Span::from_micros(1 + rng.below(80_000))
             } else {
                 Span::ZERO
@@ -288,7 +294,7 @@ pub(crate) fn draw_conditions(rng: &mut RngStream, on: FaultSet, rate: BitRate) 
             burst_length: 2.0 + 30.0 * rng.uniform(),
             duplicate: share(rng, Fault::Duplicate, 0.3),
             reorder: share(rng, Fault::Reorder, 0.3),
-            held_back: Span::from_micros(1 + rng.below(1_000_000)),
+            max_reorder_delay: Span::from_micros(1 + rng.below(1_000_000)),
             corrupt: share(rng, Fault::Corrupt, 0.2),
             truncate: share(rng, Fault::Truncate, 0.2),
             replay: share(rng, Fault::Replay, 0.2),
@@ -299,13 +305,13 @@ pub(crate) fn draw_conditions(rng: &mut RngStream, on: FaultSet, rate: BitRate) 
 
 fn draw_configs(
     rng: &mut RngStream,
-    on: FaultSet,
-    flavour: Flavour,
+    enabled: FaultSet,
+    preset: Preset,
     rate: BitRate,
 ) -> [SessionConfig; 2] {
     let address = |end: u8| core::net::SocketAddr::from(([10, 0, 0, end], 1_000 + u16::from(end)));
-    let preset = flavour.config(rate, rng);
-    let first = if on.has(Fault::Wrap) {
+    let preset = preset.config(rate, rng);
+    let first = if enabled.has(Fault::Wrap) {
         let most = 1 << rng.below(10);
         Seq24::new(Seq24::MODULUS - 1 - rng.below(most) as u32)
     } else {
@@ -319,31 +325,31 @@ fn draw_configs(
             config.profile = Profile::Published(ends);
         }
         config.first_number = first;
-        let (patience, tries) = match (on.has(Fault::Impatience), is_lethal(on)) {
+        let (recovery_limit, tries) = match (enabled.has(Fault::Impatience), may_abort(enabled)) {
             (true, _) => impatient,
             (false, true) => (Span::from_secs(30), 12),
             (false, false) => (Span::from_secs(180), 1_000),
         };
-        config.no_response = Some(patience);
+        config.no_response = Some(recovery_limit);
         config.handshake_tries = tries;
         config
     });
     for config in &mut configs {
         let least = config.max_segment - config.payload_size() + 64;
         let most = config.max_segment;
-        config.max_segment = if on.has(Fault::TinySegment) {
+        config.max_segment = if enabled.has(Fault::TinySegment) {
             least + rng.below(100) as usize
         } else {
             most.min(400 + rng.below(1_100) as usize)
         };
-        if on.has(Fault::TinyWindow) {
+        if enabled.has(Fault::TinyWindow) {
             match rng.below(3) {
                 0 => config.number_window = 1 + rng.below(8) as u32,
                 1 => config.receive_window = 1 + rng.below(8) as u32,
                 _ => config.initial_peer_window = 1 + rng.below(3) as u32,
             }
         }
-        if on.has(Fault::HugeWindow) {
+        if enabled.has(Fault::HugeWindow) {
             config.number_window = Seq24::HALF;
             config.receive_window = Seq24::HALF;
         }
@@ -351,7 +357,7 @@ fn draw_configs(
     configs
 }
 
-/// Bytes that a direction carries in one life, at most: what takes seconds and not hours.
+/// Maximum octets of one direction in a session: a transfer of seconds, not hours.
 fn draw_task(rng: &mut RngStream, configs: &[SessionConfig; 2], rate: BitRate) -> u64 {
     let packets = 300 + rng.below(2_200);
     let window = configs.iter().map(|config| config.number_window.min(config.receive_window));

@@ -1,4 +1,5 @@
-//! The satellite: up through the MAC, down as it comes.
+//! The satellite as a network node: the MAC of the return link, and pass-through in forward
+//! direction.
 
 use crate::network::{Node, NodeId, Outbox, Packet, Payload};
 use satlink::mac::aloha::AlohaConfig;
@@ -10,51 +11,51 @@ use std::collections::{BTreeMap, VecDeque};
 use units::{Instant, Span};
 use xstp::wire::{Kinds, PROTOCOL_NUMBER};
 
-/// What travels up: a packet, or the STATs of several sessions in one.
+/// A frame on the return link: a packet, or the STATs of several sessions.
 #[derive(Clone, Debug)]
-pub struct Carried {
+pub struct UplinkFrame {
     packets: Vec<Packet>,
     bytes: usize,
 }
 
-impl Frame for Carried {
+impl Frame for UplinkFrame {
     fn len(&self) -> usize {
         self.bytes
     }
 }
 
-/// Carriers of slotted Aloha beside those of the plan, for what is short.
+/// Carriers of slotted Aloha for short packets, beside those of the burst time plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RandomAccess {
-    /// These carriers.
+    /// The carriers.
     pub carriers: AlohaConfig,
-    /// Slots of the longest packet that goes over them.
+    /// Slots of the longest packet sent by random access.
     pub short: u64,
 }
 
-/// What packets go up by.
+/// The medium access of the return link.
 #[expect(clippy::large_enum_variant, reason = "a satellite has one")]
 enum Uplink {
-    Planned(MfTdma<Carried>),
-    Mixed(Mixed<Carried>),
+    Planned(MfTdma<UplinkFrame>),
+    Mixed(Mixed<UplinkFrame>),
 }
 
 impl Uplink {
-    fn planned(&self) -> &MfTdma<Carried> {
+    fn planned(&self) -> &MfTdma<UplinkFrame> {
         match self {
             Self::Planned(mac) => mac,
             Self::Mixed(mac) => mac.dedicated(),
         }
     }
 
-    fn offer(&mut self, now: Instant, terminal: usize, class: Class, carried: Carried) {
+    fn offer(&mut self, now: Instant, terminal: usize, class: Class, frame: UplinkFrame) {
         let admission = match self {
-            Self::Planned(mac) => mac.offer(now, terminal, class, carried),
-            // Which carriers a packet takes is decided by its length alone.
-            Self::Mixed(mac) => mac.offer(now, terminal, carried),
+            Self::Planned(mac) => mac.offer(now, terminal, class, frame),
+            // The length of a packet selects the carriers.
+            Self::Mixed(mac) => mac.offer(now, terminal, frame),
         };
         match admission {
-            // What finds no room is lost; the MAC counts it.
+            // The MAC counts packets dropped at a full queue.
             Admission::Queued | Admission::Dropped(..) => {}
         }
     }
@@ -73,7 +74,7 @@ impl Uplink {
         }
     }
 
-    fn poll_arrival(&mut self, now: Instant) -> Option<Arrived<Carried>> {
+    fn poll_arrival(&mut self, now: Instant) -> Option<Arrived<UplinkFrame>> {
         match self {
             Self::Planned(mac) => mac.poll_arrival(now),
             Self::Mixed(mac) => mac.poll_arrival(now),
@@ -81,48 +82,48 @@ impl Uplink {
     }
 }
 
-/// How acknowledgements go up.
+/// How acknowledgements are sent on the return link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reports {
-    /// STATs of one terminal that come within this time share a packet. `None`: each its own.
+    /// STATs of one terminal within this time share a packet. `None`: one packet each.
     pub shared: Option<Span>,
-    /// Slots that the hub counts on for the answer to each POLL that it sends down, in place of
-    /// waiting to be asked for them. 0: none.
+    /// Slots that the hub grants for the STAT of each POLL that it sends, without a capacity
+    /// request. 0: none.
     pub expected: u32,
-    /// Slots that the hub counts on for what a terminal asks for next, when it sends down the end
-    /// of an object: a segment that is not full. 0: none.
+    /// Slots that the hub grants for a terminal's next request when it sends the last segment of an
+    /// object, recognized by not being full. 0: none.
     pub next: u32,
 }
 
 /// STATs of a terminal that wait for others to share a packet with.
 #[derive(Debug)]
-struct Gathering {
+struct PendingReports {
     due: Instant,
     packets: Vec<Packet>,
 }
 
-/// A gateway between the terminals and the hub: what comes from a terminal takes the MAC's
-/// time, everything else passes at once (the link that brings it has its rate and delay).
-pub struct Space {
+/// A node between the terminals and the hub. Packets of a terminal take the MAC's time; all others
+/// are forwarded immediately (the link before has their rate and delay).
+pub struct Satellite {
     mac: Uplink,
     reports: Reports,
-    /// Which terminal a node stands at.
+    /// The terminal of each node.
     terminals: BTreeMap<NodeId, usize>,
     /// By terminal.
-    gathering: BTreeMap<usize, Gathering>,
+    pending: BTreeMap<usize, PendingReports>,
     passing: VecDeque<Packet>,
-    /// Bytes of the longest packet that came down: a full one.
+    /// Octets of the longest forward packet so far: a full segment.
     longest: usize,
     offered: u64,
     delivered: u64,
 }
 
-impl Space {
-    /// A satellite with this MAC, and with carriers of random access beside it if there are any;
-    /// `terminals` says which nodes stand at which terminal.
+impl Satellite {
+    /// Creates a satellite with this MAC, and optionally with random-access carriers; `terminals`
+    /// maps nodes to terminals.
     ///
     /// # Errors
-    /// When a setting of the MAC makes no sense.
+    /// If a setting of the MAC is invalid.
     pub fn new(
         config: &MfTdmaConfig,
         random: Option<&RandomAccess>,
@@ -141,7 +142,7 @@ impl Space {
             mac,
             reports,
             terminals,
-            gathering: BTreeMap::new(),
+            pending: BTreeMap::new(),
             passing: VecDeque::new(),
             longest: 0,
             offered: 0,
@@ -149,13 +150,12 @@ impl Space {
         })
     }
 
-    /// The MAC, as far as it goes by the plan.
-    pub fn mac(&self) -> &MfTdma<Carried> {
+    /// The MAC of the burst time plan.
+    pub fn mac(&self) -> &MfTdma<UplinkFrame> {
         self.mac.planned()
     }
 
-    /// Packets that waited for the plan, and bursts on carriers of random access with those of
-    /// them that came through.
+    /// Packets sent in slots of the plan, bursts on random-access carriers, and delivered bursts.
     pub fn shares(&self) -> (u64, u64, u64) {
         let planned = self.mac.planned().counters().offered.packets;
         match &self.mac {
@@ -164,31 +164,31 @@ impl Space {
         }
     }
 
-    /// Puts another node at a terminal.
+    /// Adds a node at a terminal.
     pub fn add(&mut self, node: NodeId, terminal: usize) {
         self.terminals.insert(node, terminal);
     }
 
-    /// IP bytes that terminals have handed in, packets that share one counted once.
+    /// Octets of IP packets sent by terminals; packets that were merged count once.
     pub fn offered(&self) -> u64 {
         self.offered
     }
 
-    /// IP bytes that arrived at the hub.
+    /// Octets of IP packets delivered to the hub.
     pub fn delivered(&self) -> u64 {
         self.delivered
     }
 
     fn up(&mut self, now: Instant, terminal: usize, packet: Packet) {
-        // Acknowledgements of TCP's have nobody at the hub who would part them again.
+        // TCP acknowledgements are not merged: the hub has nothing that would separate them.
         let sharing = self.reports.shared.filter(|span| !span.is_zero());
         let sharing = sharing.filter(|_| packet.segment().is_none());
         match (sharing, kind_of(&packet)) {
             (Some(span), Kind::Report) => {
                 let due =
                     Instant::from_nanos((now.as_nanos() / span.as_nanos() + 1) * span.as_nanos());
-                let fresh = || Gathering { due, packets: Vec::new() };
-                self.gathering.entry(terminal).or_insert_with(fresh).packets.push(packet);
+                let fresh = || PendingReports { due, packets: Vec::new() };
+                self.pending.entry(terminal).or_insert_with(fresh).packets.push(packet);
             }
             (_, Kind::Report) => self.offer(now, terminal, Class::Control, packet),
             (_, Kind::Data) => self.offer(now, terminal, Class::Data, packet),
@@ -197,33 +197,33 @@ impl Space {
 
     fn offer(&mut self, now: Instant, terminal: usize, class: Class, packet: Packet) {
         let bytes = packet.len();
-        self.offer_all(now, terminal, class, Carried { packets: vec![packet], bytes });
+        self.offer_all(now, terminal, class, UplinkFrame { packets: vec![packet], bytes });
     }
 
-    fn offer_all(&mut self, now: Instant, terminal: usize, class: Class, carried: Carried) {
-        self.offered += carried.bytes as u64;
-        self.mac.offer(now, terminal, class, carried);
+    fn offer_all(&mut self, now: Instant, terminal: usize, class: Class, frame: UplinkFrame) {
+        self.offered += frame.bytes as u64;
+        self.mac.offer(now, terminal, class, frame);
     }
 
-    /// Sends what has been gathered for long enough.
+    /// Sends the STATs that have waited for the configured time.
     fn release(&mut self, now: Instant) {
-        let due = self.gathering.iter().filter(|(_, gathering)| gathering.due <= now);
+        let due = self.pending.iter().filter(|(_, pending)| pending.due <= now);
         let due: Vec<usize> = due.map(|(&terminal, _)| terminal).collect();
         for terminal in due {
-            let Some(gathering) = self.gathering.remove(&terminal) else { continue };
-            // One IP header for all; each segment knows its length.
-            let header = usize::from(gathering.packets[0].header);
+            let Some(pending) = self.pending.remove(&terminal) else { continue };
+            // One IP header for all; each segment has a length field.
+            let header = usize::from(pending.packets[0].header);
             let each = |packet: &Packet| packet.len() - usize::from(packet.header);
-            let bytes = header + gathering.packets.iter().map(each).sum::<usize>();
-            let carried = Carried { packets: gathering.packets, bytes };
-            self.offer_all(now, terminal, Class::Control, carried);
+            let bytes = header + pending.packets.iter().map(each).sum::<usize>();
+            let frame = UplinkFrame { packets: pending.packets, bytes };
+            self.offer_all(now, terminal, Class::Control, frame);
         }
     }
 
     fn down(&mut self, now: Instant, packet: Packet) {
         self.longest = self.longest.max(packet.len());
         let Reports { expected, next, .. } = self.reports;
-        let answer = if asks(&packet) { expected } else { 0 };
+        let answer = if has_poll(&packet) { expected } else { 0 };
         let ends = next > 0 && packet.len() < self.longest && has_data(&packet);
         let slots = answer + if ends { next } else { 0 };
         if slots > 0
@@ -242,7 +242,7 @@ impl Space {
     }
 }
 
-impl Node for Space {
+impl Node for Satellite {
     fn handle_packet(&mut self, now: Instant, packet: &mut Packet) {
         let packet = packet.clone();
         match self.terminals.get(&packet.from.node) {
@@ -252,11 +252,11 @@ impl Node for Space {
     }
 
     fn poll_transmit(&mut self, _: Instant, out: &mut Outbox<'_>) {
-        self.passing.drain(..).for_each(|packet| out.pass_on(packet));
+        self.passing.drain(..).for_each(|packet| out.forward_on(packet));
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let gathered = self.gathering.values().map(|gathering| gathering.due).min();
+        let gathered = self.pending.values().map(|pending| pending.due).min();
         [gathered, self.mac.poll_timeout()].into_iter().flatten().min()
     }
 
@@ -268,21 +268,21 @@ impl Node for Space {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// A STAT or USTAT without data, a bare acknowledgement of TCP's: others may join it, and
-    /// it may overtake data.
+    /// A STAT or USTAT without data, or a pure TCP acknowledgement: may be merged and may overtake
+    /// data.
     Report,
-    /// Everything else. POLLs as well: one that overtook the data before it would have that
-    /// reported missing.
+    /// Everything else. A POLL must not overtake the data before it, which would be reported
+    /// missing.
     Data,
 }
 
-/// Where the kinds of a published segment stand.
+/// Offset of the kinds in a published segment.
 const KINDS_AT: usize = 4;
 
-/// What a report consists of.
+/// Kinds of a report.
 const REPORTS: Kinds = Kinds::STAT.and(Kinds::USTAT);
 
-/// The kinds of a segment of XSTP as published.
+/// The kinds of a published segment of XSTP.
 fn kinds(packet: &Packet) -> Option<Kinds> {
     let published = packet.protocol == crate::network::Protocol::Ip(PROTOCOL_NUMBER);
     let bits = packet.bytes().get(KINDS_AT).filter(|_| published)?;
@@ -292,8 +292,8 @@ fn kinds(packet: &Packet) -> Option<Kinds> {
 fn kind_of(packet: &Packet) -> Kind {
     match &packet.payload {
         Payload::Tcp(segment) | Payload::Stream(segment, _) => {
-            let bare = segment.span() == 0;
-            if bare { Kind::Report } else { Kind::Data }
+            let session_endpoint = segment.span() == 0;
+            if session_endpoint { Kind::Report } else { Kind::Data }
         }
         Payload::Bytes(_) => match kinds(packet) {
             Some(kinds) if REPORTS.contains(kinds) => Kind::Report,
@@ -302,12 +302,12 @@ fn kind_of(packet: &Packet) -> Kind {
     }
 }
 
-/// Whether a packet carries bytes of a stream.
+/// Whether a packet carries octets of a stream.
 fn has_data(packet: &Packet) -> bool {
     kinds(packet).is_some_and(|kinds| kinds.contains(Kinds::SD))
 }
 
-/// Whether a packet asks for a STAT.
-fn asks(packet: &Packet) -> bool {
+/// Whether a packet carries a POLL.
+fn has_poll(packet: &Packet) -> bool {
     kinds(packet).is_some_and(|kinds| kinds.contains(Kinds::POLL))
 }

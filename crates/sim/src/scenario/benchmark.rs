@@ -1,5 +1,5 @@
-//! What simulators are timed with: one long transfer over a satellite between two faster hops,
-//! many flows that share one, and a star of 8,000 terminals.
+//! Benchmarks of the simulator: a long transfer over a satellite between two faster hops, many
+//! flows that share such a path, and a star of 8,000 terminals.
 
 use crate::Network;
 use crate::host::{BulkReceiver, BulkSender, Host, Xstp, XstpStream};
@@ -11,26 +11,25 @@ use simtcp::TcpConfig;
 use units::{BitRate, Instant, Span};
 use xstp::session::SessionConfig;
 
-/// Payload bytes of each segment.
+/// Payload octets of each segment.
 pub const SEGMENT: usize = 1_000;
 
-/// What came of a transfer.
+/// Results of a benchmark run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transferred {
-    /// Bytes that arrived, each of them checked, in order and once.
+    /// Octets delivered in order and verified.
     pub bytes: u64,
-    /// How long it took, in simulated time.
+    /// Simulated duration.
     pub took: Span,
-    /// Packets that came out of links.
+    /// Packets delivered by links.
     pub packets: u64,
 }
 
-/// Sends `bytes` in segments of 1,000 over 100 Mbit/s and 1 ms, 1.3 Mbit/s and 300 ms, and
-/// 100 Mbit/s and 1 ms, by XSTP as published in 1999, with a queue of one bandwidth-delay
-/// product.
+/// Sends `bytes` in segments of 1,000 octets over 100 Mbit/s and 1 ms, 1.3 Mbit/s and 300 ms, and
+/// 100 Mbit/s and 1 ms, with XSTP as published in 1999 and a queue of one bandwidth-delay product.
 ///
 /// # Panics
-/// When it does not arrive within ten times the time that it should take.
+/// If the transfer takes more than ten times its expected duration.
 pub fn transfer(seed: u64, bytes: u64) -> Transferred {
     let mut config = SessionConfig::stp_1999();
     config.max_segment = SEGMENT + (config.max_segment - config.payload_size());
@@ -63,13 +62,14 @@ pub fn transfer(seed: u64, bytes: u64) -> Transferred {
     }
 }
 
-/// Flows of [`flows`].
+/// Number of flows of [`flows`].
 pub const FLOWS: usize = 350;
-/// How long they run.
+/// Simulated duration of [`flows`].
 pub const FLOWS_RUN: Span = Span::from_secs(60);
 
-/// Runs 350 TCPs with SACK for a minute, one more each 10 ms, between two hosts over 1 Gbit/s and
-/// 1 ms, 45 Mbit/s and 348 ms, and 1 Gbit/s and 1 ms, with a queue of one bandwidth-delay product.
+/// Runs 350 TCPs with SACK for a minute, with starts 10 ms apart, between two hosts over 1 Gbit/s
+/// and 1 ms, 45 Mbit/s and 348 ms, and 1 Gbit/s and 1 ms, with a queue of one bandwidth-delay
+/// product.
 pub fn flows(seed: u64) -> Transferred {
     let mut tcp = TcpConfig::sack();
     tcp.max_segment = SEGMENT as u16;
@@ -95,12 +95,11 @@ pub fn flows(seed: u64) -> Transferred {
     Transferred { bytes, took: FLOWS_RUN, packets: delivered(&net, links) }
 }
 
-/// How long the star of [`star`] runs.
+/// Simulated duration of [`star`].
 pub const STAR_RUN: Span = Span::from_secs(60);
 
-/// Runs a minute of the star network of Recommendation ITU-R S.1711, section 4, all ten
-/// platforms one after the other, under the traffic that was reported. In place of packets objects
-/// are counted.
+/// Runs a minute of the star network of Recommendation ITU-R S.1711, section 4: all ten platforms,
+/// one after the other, with the reported traffic. Counts objects in place of packets.
 pub fn star(seed: u64) -> Transferred {
     let mut done = Transferred { bytes: 0, took: STAR_RUN, packets: 0 };
     for cluster in CLUSTERS {
@@ -114,7 +113,7 @@ pub fn star(seed: u64) -> Transferred {
     done
 }
 
-/// Packets that came out of `links`, both ways.
+/// Packets delivered by `links`, both directions.
 fn delivered(net: &Network, links: [LinkId; 3]) -> u64 {
     let of = |link, direction| net.line(link).counters(direction).delivered.packets;
     let both = |link: LinkId| Direction::BOTH.map(|direction| of(link, direction));
@@ -135,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_transfer_arrives_whole() {
+    fn transfer_arrives_completely() {
         let done = transfer(1, 1_000_000);
         assert_eq!(done.bytes, 1_000_000);
         assert!(done.took < Span::from_secs(20), "{done:?}");

@@ -1,24 +1,24 @@
-//! When each of many things is due, and which is first.
+//! A set of timers with fast access to the earliest.
 
 use units::Instant;
 
-/// A time for each of a fixed number of places, kept as a tournament: each inner node has the
-/// earlier time of the two below it, so the first is at the root, and a change climbs only as
-/// far as it matters. Of equal times the lowest place is first.
+/// A time for each of a fixed number of indices, kept as a tournament tree: each inner node has the
+/// earlier time of its two children, so the earliest is at the root, and a change ascends only
+/// while it has an effect. Of equal times the lowest index is first.
 #[derive(Clone, Debug)]
-pub struct Calendar {
-    /// The root at 1, the children of `n` at `2n` and `2n + 1`, the places from `leaves` on.
+pub struct TimerTree {
+    /// The root is at 1, the children of `n` at `2n` and `2n + 1`, the indices start at `leaves`.
     times: Vec<Instant>,
     leaves: usize,
 }
 
-impl Calendar {
-    /// One place, at which nothing is due.
+impl TimerTree {
+    /// Creates a set with one index and no timer.
     pub fn new() -> Self {
         Self { times: vec![Instant::FAR_FUTURE; 2], leaves: 1 }
     }
 
-    /// Makes room for `count` places; times that are set stay.
+    /// Extends the set to `count` indices and keeps all timers.
     pub fn grow(&mut self, count: usize) {
         if count <= self.leaves {
             return;
@@ -31,7 +31,7 @@ impl Calendar {
         *self = grown;
     }
 
-    /// `place` is due at `at`, or not at all.
+    /// Sets or clears the timer of the index `place`.
     pub fn set(&mut self, place: usize, at: Option<Instant>) {
         let mut at = at.unwrap_or(Instant::FAR_FUTURE);
         let mut node = self.leaves + place;
@@ -45,17 +45,17 @@ impl Calendar {
         }
     }
 
-    /// When the first is due.
+    /// The earliest time.
     pub fn next_at(&self) -> Option<Instant> {
         Some(self.times[1]).filter(|&at| at != Instant::FAR_FUTURE)
     }
 
-    /// When the first is due; the far future when nothing is.
+    /// The earliest time; the far future if no timer is set.
     pub(crate) fn earliest(&self) -> Instant {
         self.times[1]
     }
 
-    /// The first place that is due by `now`.
+    /// The first index whose timer has expired by `now`.
     pub fn first_due(&self, now: Instant) -> Option<usize> {
         let at = self.times[1];
         if at > now || at == Instant::FAR_FUTURE {
@@ -69,7 +69,7 @@ impl Calendar {
     }
 }
 
-impl Default for Calendar {
+impl Default for TimerTree {
     fn default() -> Self {
         Self::new()
     }
@@ -81,25 +81,25 @@ mod tests {
     use units::{RngStream, Span};
 
     #[test]
-    fn the_first_is_always_the_earliest_and_of_equals_the_lowest() {
+    fn first_due_is_the_earliest_and_of_equal_times_the_lowest_index() {
         let mut rng = RngStream::new(1, 0, "calendar");
-        let mut calendar = Calendar::new();
+        let mut tree = TimerTree::new();
         let mut plain: Vec<Option<Instant>> = Vec::new();
         for step in 0..5_000_u64 {
             if step % 100 == 0 {
                 plain.push(None);
-                calendar.grow(plain.len());
+                tree.grow(plain.len());
             }
             let place = rng.below(plain.len() as u64) as usize;
             plain[place] = rng.chance(0.9).then(|| Instant::from_nanos(rng.below(50)));
-            calendar.set(place, plain[place]);
+            tree.set(place, plain[place]);
             let first = plain.iter().flatten().min().copied();
-            assert_eq!(calendar.next_at(), first);
+            assert_eq!(tree.next_at(), first);
             if let Some(at) = first {
                 let lowest = plain.iter().position(|&time| time == Some(at));
-                assert_eq!(calendar.first_due(at), lowest);
+                assert_eq!(tree.first_due(at), lowest);
                 if at > Instant::ZERO {
-                    assert_eq!(calendar.first_due(at - Span::from_nanos(1)), None);
+                    assert_eq!(tree.first_due(at - Span::from_nanos(1)), None);
                 }
             }
         }

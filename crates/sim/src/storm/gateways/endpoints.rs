@@ -1,10 +1,10 @@
-//! A terminal and a hub as ends of a storm: relays, with users above them.
+//! A terminal and a hub as endpoints of a storm: relays with applications.
 
-use super::super::arena::{End, Order};
-use super::super::fault::{Fault, Strikes};
-use super::super::report::{Damage, Record};
-use super::super::weather::Flying;
-use super::accounts::{Account, Books};
+use super::super::channel::Datagram;
+use super::super::fault::{Fault, FaultCounts};
+use super::super::report::{Record, Violation};
+use super::super::runner::{Command, End};
+use super::ledger::{FinalCounters, Ledger};
 use super::users::{Task, Users};
 use relay::{Event, Hub, PeerId, Relay, RelayConfig, TransmitBatch};
 use std::collections::BTreeMap;
@@ -12,29 +12,29 @@ use std::net::SocketAddr;
 use units::{BitRate, Instant, RngStream, Span};
 use xstp::session::Coverage;
 
-/// Where the terminal's datagrams come from.
+/// Source address of the terminal's datagrams.
 const TERMINAL: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1)), 4500);
-/// Datagrams at one time, after which there is no end to them.
+/// Datagrams per call after which the output counts as endless.
 const BURST: u32 = 50_000;
-/// What a segment needs below it to make an IP packet.
-const BELOW: usize = 28 + 24;
+/// Octets of headers below a segment in an IP packet.
+const LOWER_HEADERS: usize = 28 + 24;
 
-/// What an end is set to.
+/// Parameters of an endpoint.
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
     pub(crate) config: RelayConfig,
     pub(crate) seed: u64,
-    /// Whether streams may be lost: somebody gives up, starts anew, or has no patience.
-    pub(crate) lethal: bool,
+    /// Whether streams may be lost: a seed with aborts, restarts or short timeouts.
+    pub(crate) may_abort: bool,
     /// What the clients do.
     pub(crate) tasks: Vec<Task>,
 }
 
 impl Setup {
-    /// The chance of the end's `life`.
-    fn rng(&self, life: u64) -> RngStream {
-        RngStream::new(self.seed, life, if self.tasks.is_empty() { "hub" } else { "terminal" })
+    /// The random stream of the instance number `life`.
+    fn rng(&self, instance: u64) -> RngStream {
+        RngStream::new(self.seed, instance, if self.tasks.is_empty() { "hub" } else { "terminal" })
     }
 }
 
@@ -43,9 +43,9 @@ pub(crate) struct TerminalEnd {
     setup: Setup,
     relay: Relay,
     users: Users,
-    books: Books,
+    ledger: Ledger,
     mtu: usize,
-    calm: bool,
+    fault_free: bool,
 }
 
 impl TerminalEnd {
@@ -53,27 +53,27 @@ impl TerminalEnd {
         Self {
             relay: Relay::terminal(&setup.config, now, setup.rng(0)),
             users: Users::new(setup.seed, setup.tasks.clone(), now),
-            books: Books::new(setup.lethal),
+            ledger: Ledger::new(setup.may_abort),
             mtu: setup.config.mtu,
-            calm: false,
+            fault_free: false,
             setup,
         }
     }
 
-    fn attend(&mut self, now: Instant) {
+    fn process(&mut self, now: Instant) {
         while let Some(event) = self.relay.poll_event() {
-            self.books.note(&event);
+            self.ledger.on_event(&event);
             self.users.on_event(now, &event, &mut self.relay);
         }
         self.users.open(now, &mut self.relay);
-        self.books.look(now, None, &self.relay, &self.setup.config);
+        self.ledger.check_limits(now, None, &self.relay, &self.setup.config);
     }
 
     fn restart(&mut self, now: Instant) {
-        self.books.bury(&self.relay.totals(), 1);
+        self.ledger.on_restart(&self.relay.totals(), 1);
         let metrics = self.relay.path_metrics();
         self.setup.config.path_metrics = metrics.or(self.setup.config.path_metrics);
-        let rng = self.setup.rng(self.books.restarts());
+        let rng = self.setup.rng(self.ledger.restarts());
         self.relay = Relay::terminal(&self.setup.config, now, rng);
         self.relay.set_mtu(now, self.mtu);
         self.users.lose_all(now);
@@ -81,15 +81,15 @@ impl TerminalEnd {
 }
 
 impl End for TerminalEnd {
-    fn receive(&mut self, now: Instant, flying: &mut Flying) {
-        // What is not taken is counted by the association or the session.
-        let _ = self.relay.handle_datagram(now, &mut flying.bytes);
-        self.books.handled();
-        self.attend(now);
+    fn receive(&mut self, now: Instant, datagram: &mut Datagram) {
+        // The association or the session counts rejected datagrams.
+        let _ = self.relay.handle_datagram(now, &mut datagram.bytes);
+        self.ledger.on_datagram();
+        self.process(now);
     }
 
     fn transmit(&mut self, now: Instant, send: &mut dyn FnMut(&[u8], bool)) {
-        self.attend(now);
+        self.process(now);
         let mut buffer = [0; 1500];
         for sent in 0.. {
             let mut batch = TransmitBatch::new(&mut buffer, 1);
@@ -97,10 +97,10 @@ impl End for TerminalEnd {
                 break;
             }
             batch.datagrams().for_each(|datagram| send(datagram, false));
-            self.attend(now);
+            self.process(now);
             if sent > BURST {
                 let text = format!("more than {BURST} datagrams at once: {}", self.describe());
-                self.books.fail(&text);
+                self.ledger.fail(&text);
                 break;
             }
         }
@@ -112,81 +112,81 @@ impl End for TerminalEnd {
 
     fn timeout(&mut self, now: Instant) {
         self.relay.handle_timeout(now);
-        self.attend(now);
+        self.process(now);
     }
 
-    fn obey(&mut self, now: Instant, order: Order, strikes: &mut Strikes) {
-        match order {
-            Order::Restart { .. } => {
-                strikes.count(Fault::ClientRestart);
+    fn apply(&mut self, now: Instant, command: Command, fault_counts: &mut FaultCounts) {
+        match command {
+            Command::Restart { .. } => {
+                fault_counts.count(Fault::ClientRestart);
                 self.restart(now);
             }
-            Order::Abort => {
+            Command::Abort => {
                 if self.users.abort(now, &mut self.relay) {
-                    strikes.count(Fault::Abort);
+                    fault_counts.count(Fault::Abort);
                 }
             }
-            Order::Segment(bytes) => {
-                strikes.count(Fault::MtuChange);
-                self.mtu = bytes + BELOW;
+            Command::Segment(bytes) => {
+                fault_counts.count(Fault::MtuChange);
+                self.mtu = bytes + LOWER_HEADERS;
                 self.relay.set_mtu(now, self.mtu);
             }
-            Order::Reading(reading) => {
+            Command::Reading(reading) => {
                 if !reading {
-                    strikes.count(Fault::SlowReader);
+                    fault_counts.count(Fault::SlowReader);
                 }
                 self.users.set_reading(now, reading, &mut self.relay);
             }
-            Order::Calm => {
-                self.calm = true;
+            Command::FaultsEnd => {
+                self.fault_free = true;
                 self.users.set_reading(now, true, &mut self.relay);
                 self.mtu = self.setup.config.mtu;
                 self.relay.set_mtu(now, self.mtu);
             }
         }
-        self.attend(now);
+        self.process(now);
     }
 
     fn incarnation(&self) -> u64 {
-        self.books.restarts()
+        self.ledger.restarts()
     }
 
-    fn lives(&self) -> u64 {
-        self.books.sessions() + self.relay.totals().sessions
+    fn sessions(&self) -> u64 {
+        self.ledger.sessions() + self.relay.totals().sessions
     }
 
     fn promised_rate(&self) -> Option<(BitRate, Span)> {
-        // What is data cannot be seen from outside; the guard of the session sees it.
+        // Data cannot be distinguished outside of the session; the session's guard checks the rate.
         None
     }
 
-    fn verdict(&mut self, strikes: &mut Strikes) -> Result<(), Damage> {
-        let tale = self.users.take_tale(strikes);
-        self.books.take(tale, self.users.wrong());
-        self.books.verdict("terminal")
+    fn check(&mut self, fault_counts: &mut FaultCounts) -> Result<(), Violation> {
+        let user_totals = self.users.take_totals(fault_counts);
+        self.ledger.add(user_totals, self.users.error());
+        self.ledger.check("terminal")
     }
 
-    fn is_settled(&self) -> bool {
-        self.calm && self.users.is_done() && is_at_rest(&self.relay)
+    fn is_finished(&self) -> bool {
+        self.fault_free && self.users.is_done() && is_at_rest(&self.relay)
     }
 
     fn records(&self) -> Vec<Record> {
-        self.books.records()
+        self.ledger.records()
     }
 
     fn coverage(&self) -> Coverage {
-        self.books.coverage()
+        self.ledger.coverage()
     }
 
     fn describe(&self) -> String {
         let left = self.users.left();
-        let relay = describe(&self.relay, self.books.latest());
+        let relay = describe(&self.relay, self.ledger.latest());
         format!("terminal: {left} tasks left, {}; {relay}", self.users.describe(&self.relay))
     }
 
-    fn account(&self) -> Option<Account> {
+    fn final_counters(&self) -> Option<FinalCounters> {
         let counters = self.relay.association_counters()?;
-        self.books.account(&self.relay, *counters, self.relay.totals().segments_sent)
+        self.ledger.final_counters(&self.relay, *counters, self.relay.totals().segments_sent)
     }
 }
 
@@ -195,7 +195,7 @@ pub(crate) struct HubEnd {
     setup: Setup,
     hub: Hub,
     users: BTreeMap<PeerId, Users>,
-    books: Books,
+    ledger: Ledger,
     mtu: usize,
     reading: bool,
 }
@@ -210,16 +210,16 @@ impl HubEnd {
         Self {
             hub,
             users: BTreeMap::new(),
-            books: Books::new(setup.lethal),
+            ledger: Ledger::new(setup.may_abort),
             mtu: setup.config.mtu,
             reading: true,
             setup,
         }
     }
 
-    fn attend(&mut self, now: Instant) {
+    fn process(&mut self, now: Instant) {
         while let Some((peer, event)) = self.hub.poll_event() {
-            self.books.note(&event);
+            self.ledger.on_event(&event);
             let seed = self.setup.seed;
             let users = self.users.entry(peer).or_insert_with(|| Users::new(seed, Vec::new(), now));
             match self.hub.peer(peer) {
@@ -230,41 +230,41 @@ impl HubEnd {
                     }
                     users.on_event(now, &event, relay);
                 }
-                None => self.part(now, peer),
+                None => self.on_disconnected(now, peer),
             }
         }
         let peers: Vec<PeerId> = self.hub.peers().collect();
         for peer in peers {
             if let Some(relay) = self.hub.peer(peer) {
-                self.books.look(now, Some(peer), relay, &self.setup.config);
+                self.ledger.check_limits(now, Some(peer), relay, &self.setup.config);
             }
         }
     }
 
-    /// A terminal's session is over.
-    fn part(&mut self, now: Instant, peer: PeerId) {
+    /// Handles the end of a terminal's session.
+    fn on_disconnected(&mut self, now: Instant, peer: PeerId) {
         let Some(mut users) = self.users.remove(&peer) else { return };
         users.lose_all(now);
-        self.hear(&mut users, &mut Strikes::default());
-        self.books.forget(peer);
+        self.add_totals(&mut users, &mut FaultCounts::default());
+        self.ledger.forget(peer);
     }
 
-    fn hear(&mut self, users: &mut Users, strikes: &mut Strikes) {
-        let tale = users.take_tale(strikes);
-        self.books.take(tale, users.wrong());
+    fn add_totals(&mut self, users: &mut Users, fault_counts: &mut FaultCounts) {
+        let user_totals = users.take_totals(fault_counts);
+        self.ledger.add(user_totals, users.error());
     }
 
     fn restart(&mut self, now: Instant, amnesia: bool) {
-        self.books.bury(&self.hub.totals(), 1);
+        self.ledger.on_restart(&self.hub.totals(), 1);
         for peer in self.users.keys().copied().collect::<Vec<_>>() {
-            self.part(now, peer);
+            self.on_disconnected(now, peer);
         }
         let measured: Vec<_> = self
             .hub
             .path_metrics(now)
             .map(|(name, metrics, _)| (name.to_owned(), metrics))
             .collect();
-        self.hub = Hub::new(&self.setup.config, self.setup.rng(self.books.restarts()));
+        self.hub = Hub::new(&self.setup.config, self.setup.rng(self.ledger.restarts()));
         for (name, metrics) in measured {
             if !amnesia {
                 self.hub.cache_path_metrics(&name, metrics);
@@ -272,36 +272,36 @@ impl HubEnd {
         }
     }
 
-    /// Does something to each relay and what is above it.
-    fn each(&mut self, mut act: impl FnMut(&mut Users, &mut Relay)) {
+    /// Calls `act` for each relay and its applications.
+    fn for_each_relay(&mut self, mut action: impl FnMut(&mut Users, &mut Relay)) {
         for (&peer, users) in &mut self.users {
             if let Some(relay) = self.hub.peer(peer) {
-                act(users, relay);
+                action(users, relay);
             }
         }
     }
 
     fn set_mtu(&mut self, now: Instant, mtu: usize) {
         self.mtu = mtu;
-        self.each(|_, relay| relay.set_mtu(now, mtu));
+        self.for_each_relay(|_, relay| relay.set_mtu(now, mtu));
     }
 
     fn set_reading(&mut self, now: Instant, reading: bool) {
         self.reading = reading;
-        self.each(|users, relay| users.set_reading(now, reading, relay));
+        self.for_each_relay(|users, relay| users.set_reading(now, reading, relay));
     }
 }
 
 impl End for HubEnd {
-    fn receive(&mut self, now: Instant, flying: &mut Flying) {
-        // What is not taken is counted by the association or the session.
-        let _ = self.hub.handle_datagram(now, TERMINAL, &mut flying.bytes);
-        self.books.handled();
-        self.attend(now);
+    fn receive(&mut self, now: Instant, datagram: &mut Datagram) {
+        // The association or the session counts rejected datagrams.
+        let _ = self.hub.handle_datagram(now, TERMINAL, &mut datagram.bytes);
+        self.ledger.on_datagram();
+        self.process(now);
     }
 
     fn transmit(&mut self, now: Instant, send: &mut dyn FnMut(&[u8], bool)) {
-        self.attend(now);
+        self.process(now);
         let mut buffer = [0; 1500];
         for sent in 0.. {
             let mut batch = TransmitBatch::new(&mut buffer, 1);
@@ -309,10 +309,10 @@ impl End for HubEnd {
                 break;
             }
             batch.datagrams().for_each(|datagram| send(datagram, false));
-            self.attend(now);
+            self.process(now);
             if sent > BURST {
                 let text = format!("more than {BURST} datagrams at once: {}", self.describe());
-                self.books.fail(&text);
+                self.ledger.fail(&text);
                 break;
             }
         }
@@ -324,96 +324,96 @@ impl End for HubEnd {
 
     fn timeout(&mut self, now: Instant) {
         self.hub.handle_timeout(now);
-        self.attend(now);
+        self.process(now);
     }
 
-    fn obey(&mut self, now: Instant, order: Order, strikes: &mut Strikes) {
-        match order {
-            Order::Restart { amnesia } => {
-                strikes.count(Fault::ServerRestart);
+    fn apply(&mut self, now: Instant, command: Command, fault_counts: &mut FaultCounts) {
+        match command {
+            Command::Restart { amnesia } => {
+                fault_counts.count(Fault::ServerRestart);
                 if amnesia {
-                    strikes.count(Fault::Amnesia);
+                    fault_counts.count(Fault::Amnesia);
                 }
                 self.restart(now, amnesia);
             }
-            Order::Abort => {
+            Command::Abort => {
                 let mut any = false;
-                self.each(|users, relay| any |= users.abort(now, relay));
+                self.for_each_relay(|users, relay| any |= users.abort(now, relay));
                 if any {
-                    strikes.count(Fault::Abort);
+                    fault_counts.count(Fault::Abort);
                 }
             }
-            Order::Segment(bytes) => {
-                strikes.count(Fault::MtuChange);
-                self.set_mtu(now, bytes + BELOW);
+            Command::Segment(bytes) => {
+                fault_counts.count(Fault::MtuChange);
+                self.set_mtu(now, bytes + LOWER_HEADERS);
             }
-            Order::Reading(reading) => {
+            Command::Reading(reading) => {
                 if !reading {
-                    strikes.count(Fault::SlowReader);
+                    fault_counts.count(Fault::SlowReader);
                 }
                 self.set_reading(now, reading);
             }
-            Order::Calm => {
+            Command::FaultsEnd => {
                 self.set_reading(now, true);
                 self.set_mtu(now, self.setup.config.mtu);
             }
         }
-        self.attend(now);
+        self.process(now);
     }
 
     fn incarnation(&self) -> u64 {
-        self.books.restarts()
+        self.ledger.restarts()
     }
 
-    fn lives(&self) -> u64 {
-        self.books.sessions() + self.hub.totals().sessions
+    fn sessions(&self) -> u64 {
+        self.ledger.sessions() + self.hub.totals().sessions
     }
 
     fn promised_rate(&self) -> Option<(BitRate, Span)> {
         None
     }
 
-    fn verdict(&mut self, strikes: &mut Strikes) -> Result<(), Damage> {
+    fn check(&mut self, fault_counts: &mut FaultCounts) -> Result<(), Violation> {
         let mut all = core::mem::take(&mut self.users);
         for users in all.values_mut() {
-            self.hear(users, strikes);
+            self.add_totals(users, fault_counts);
         }
         self.users = all;
-        self.books.verdict("hub")
+        self.ledger.check("hub")
     }
 
-    fn is_settled(&self) -> bool {
+    fn is_finished(&self) -> bool {
         self.users.values().all(Users::is_done) && self.hub.relays().all(|(_, r)| is_at_rest(r))
     }
 
     fn records(&self) -> Vec<Record> {
-        self.books.records()
+        self.ledger.records()
     }
 
     fn coverage(&self) -> Coverage {
-        self.books.coverage()
+        self.ledger.coverage()
     }
 
     fn describe(&self) -> String {
         let relays = self.hub.relays().map(|(peer, relay)| {
             let users = self.users.get(&peer).map(|users| users.describe(relay));
-            format!("{users:?}; {}", describe(relay, self.books.latest()))
+            format!("{users:?}; {}", describe(relay, self.ledger.latest()))
         });
         format!("hub: {}", relays.collect::<Vec<_>>().join("; "))
     }
 
-    fn account(&self) -> Option<Account> {
+    fn final_counters(&self) -> Option<FinalCounters> {
         let mut relays = self.hub.relays();
         let (_, relay) = relays.next()?;
         if relays.next().is_some() {
             return None;
         }
         let sent = self.hub.totals().segments_sent;
-        self.books.account(relay, *self.hub.association_counters(), sent)
+        self.ledger.final_counters(relay, *self.hub.association_counters(), sent)
     }
 }
 
-/// Whether nothing is open and nothing is under way.
+/// Whether no stream is open and nothing is outstanding.
 fn is_at_rest(relay: &Relay) -> bool {
     let out = relay.session().map_or(0, |session| session.outstanding_packets());
     relay.statistics().streams == 0 && out == 0

@@ -1,7 +1,7 @@
-//! What an end of a storm over gateways puts into its books, and whether two ends' books agree.
+//! Counters of a gateway during a storm, and checks that those of both ends match.
 
-use super::super::report::{Damage, Record};
-use super::users::Tale;
+use super::super::report::{Record, Violation};
+use super::users::UserTotals;
 use crate::invariants::SessionWatch;
 use association::Counters;
 use relay::{Event, PeerId, RefuseReason, Relay, RelayConfig, Totals};
@@ -9,16 +9,16 @@ use std::collections::BTreeMap;
 use units::Instant;
 use xstp::session::{Coverage, Statistics};
 
-/// Send buffer that each stream may use however full the pool is.
-const EACH: u64 = 16 << 10;
-/// Times that a handshake's first packet is repeated, at most.
-const BEGINNINGS: u64 = 30;
+/// Send buffer that each stream may use when the pool is exhausted, in octets.
+const MIN_STREAM_BUFFER: u64 = 16 << 10;
+/// Maximum transmissions of a handshake's first packet.
+const MAX_HANDSHAKES: u64 = 30;
 
-/// One end's books.
+/// Counters and violations of one end.
 #[derive(Debug)]
-pub(crate) struct Books {
-    lethal: bool,
-    /// Streams that were lost because too many were open: nobody's fault.
+pub(crate) struct Ledger {
+    may_abort: bool,
+    /// Streams refused because of the hub's limit, which is no violation.
     refused: u64,
     watches: BTreeMap<Option<PeerId>, SessionWatch>,
     coverage: Coverage,
@@ -26,31 +26,31 @@ pub(crate) struct Books {
     lost: u64,
     disconnected: u64,
     restarts: u64,
-    /// Sessions of earlier lives.
+    /// Sessions of earlier instances.
     sessions: u64,
-    /// Datagrams that this life was given.
-    handled: u64,
+    /// Datagrams passed to the current instance.
+    on_datagram: u64,
     latest: Instant,
     damage: Option<String>,
 }
 
-/// What one end says at the end of a storm, of its present life and session.
+/// Counters of the current instance and session at the end of a storm.
 #[derive(Clone, Debug)]
-pub(crate) struct Account {
+pub(crate) struct FinalCounters {
     incarnation: Option<u32>,
     session: Statistics,
     streams: relay::Statistics,
     association: Counters,
-    /// Segments that this life's sessions sent.
+    /// Segments sent by all sessions of this instance.
     segments: u64,
-    handled: u64,
+    on_datagram: u64,
     allocated: usize,
 }
 
-impl Books {
-    pub(crate) fn new(lethal: bool) -> Self {
+impl Ledger {
+    pub(crate) fn new(may_abort: bool) -> Self {
         Self {
-            lethal,
+            may_abort,
             refused: 0,
             watches: BTreeMap::new(),
             coverage: Coverage::default(),
@@ -59,7 +59,7 @@ impl Books {
             disconnected: 0,
             restarts: 0,
             sessions: 0,
-            handled: 0,
+            on_datagram: 0,
             latest: Instant::ZERO,
             damage: None,
         }
@@ -69,8 +69,8 @@ impl Books {
         self.damage.get_or_insert(text.to_owned());
     }
 
-    pub(crate) fn handled(&mut self) {
-        self.handled += 1;
+    pub(crate) fn on_datagram(&mut self) {
+        self.on_datagram += 1;
     }
 
     pub(crate) fn restarts(&self) -> u64 {
@@ -89,35 +89,36 @@ impl Books {
         self.latest
     }
 
-    /// Something happened on a relay.
-    pub(crate) fn note(&mut self, event: &Event) {
+    /// Counts an event of a relay.
+    pub(crate) fn on_event(&mut self, event: &Event) {
         if let Event::Disconnected { reason } = event {
             self.disconnected += 1;
-            if !self.lethal {
-                self.fail(&format!("{reason:?} although nobody gave up"));
+            if !self.may_abort {
+                self.fail(&format!("{reason:?} without an injected cause"));
             }
         }
-        // A stream that its opener has forgotten may wait for its reader: RLY-2.6.
+        // The hub may keep a stream that its opener has discarded until its reader is done
+        // (RLY-2.6).
         let full = RefuseReason::Limit;
         self.refused +=
             u64::from(matches!(event, Event::Refused { reason, .. } if *reason == full));
     }
 
-    /// A session is gone.
+    /// Discards the state of a closed session.
     pub(crate) fn forget(&mut self, peer: PeerId) {
         self.watches.remove(&Some(peer));
     }
 
-    /// The end starts anew; what it has done is `totals`.
-    pub(crate) fn bury(&mut self, totals: &Totals, restarts: u64) {
+    /// Records the restart of an instance with the counters `totals`.
+    pub(crate) fn on_restart(&mut self, totals: &Totals, restarts: u64) {
         self.sessions += totals.sessions;
         self.restarts += restarts;
-        self.handled = 0;
+        self.on_datagram = 0;
         self.watches.clear();
     }
 
-    /// Looks at a relay after each call to it.
-    pub(crate) fn look(
+    /// Checks window, rate and memory limits of a relay after each call to it.
+    pub(crate) fn check_limits(
         &mut self,
         now: Instant,
         peer: Option<PeerId>,
@@ -127,97 +128,99 @@ impl Books {
         self.latest = now;
         let Some(session) = relay.session() else { return };
         self.coverage.merge(session.coverage());
-        self.watches.entry(peer).or_default().look(now, session);
+        self.watches.entry(peer).or_default().check_sent(now, session);
         let statistics = relay.statistics();
         let (held, bound) = (relay.receive_allocated() as u64, config.receive_bound());
         if held > bound {
-            self.fail(&format!("{held} octets are kept for readers where {bound} may be"));
+            self.fail(&format!("{held} octets are buffered for readers; the limit is {bound}"));
         }
-        let bound = config.send_pool + EACH * (statistics.streams as u64 + 1);
+        let bound = config.send_pool + MIN_STREAM_BUFFER * (statistics.streams as u64 + 1);
         if statistics.send_buffered > bound {
             let held = statistics.send_buffered;
-            self.fail(&format!("{held} octets are kept to be sent where {bound} may be"));
+            self.fail(&format!("{held} octets are buffered for sending; the limit is {bound}"));
         }
         if statistics.bad_frames + statistics.credit_violations > 0 {
-            self.fail(&format!("frames of an honest peer were refused: {statistics:?}"));
+            self.fail(&format!("frames of an honest peer were rejected: {statistics:?}"));
         }
         let seen = session.snapshot(now);
         let numbers = session.outstanding_packets();
         if seen.retransmit_queue > numbers || (seen.outstanding_bytes > 0 && numbers == 0) {
-            self.fail(&format!("{numbers} numbers are out, and {seen:?}"));
+            self.fail(&format!("{numbers} sequence numbers are outstanding: {seen:?}"));
         }
     }
 
-    /// What users told.
-    pub(crate) fn take(&mut self, tale: Tale, wrong: Option<&str>) {
-        self.delivered += tale.delivered;
-        self.lost += tale.lost;
-        if let Some(wrong) = wrong {
-            self.fail(wrong);
+    /// Adds the counters of the applications.
+    pub(crate) fn add(&mut self, user_totals: UserTotals, error: Option<&str>) {
+        self.delivered += user_totals.delivered;
+        self.lost += user_totals.lost;
+        if let Some(error) = error {
+            self.fail(error);
         }
-        if self.lost > self.refused && !self.lethal {
-            self.fail(&format!("{} streams were lost although nobody gave up", self.lost));
+        if self.lost > self.refused && !self.may_abort {
+            self.fail(&format!("{} streams were lost without an injected cause", self.lost));
         }
     }
 
-    pub(crate) fn verdict(&self, name: &str) -> Result<(), Damage> {
+    pub(crate) fn check(&self, name: &str) -> Result<(), Violation> {
         match &self.damage {
-            Some(text) => Err(Damage::new(format!("{name}: {text}"))),
+            Some(text) => Err(Violation::new(format!("{name}: {text}"))),
             None => Ok(()),
         }
     }
 
-    /// One record for each session that died, and one with all that was delivered.
+    /// One record for each aborted session, and one with all delivered octets.
     pub(crate) fn records(&self) -> Vec<Record> {
-        let deaths = (self.disconnected + self.restarts) as usize;
-        let mut records = vec![Record { died: true, ..Record::default() }; deaths];
+        let aborted = (self.disconnected + self.restarts) as usize;
+        let mut records = vec![Record { aborted: true, ..Record::default() }; aborted];
         records.push(Record { delivered: self.delivered, ..Record::default() });
         records
     }
 
-    pub(crate) fn account(
+    pub(crate) fn final_counters(
         &self,
         relay: &Relay,
         association: Counters,
         segments: u64,
-    ) -> Option<Account> {
-        // Books are compared of one session; of one that has just begun the peer has not heard.
+    ) -> Option<FinalCounters> {
+        // Only counters of the same session can match; the peer may not know a new session yet.
         let session = relay.session().filter(|_| relay.is_connected())?;
-        Some(Account {
+        Some(FinalCounters {
             incarnation: session.incarnation(),
             session: *session.statistics(),
             streams: relay.statistics(),
             association,
             segments,
-            handled: self.handled,
+            on_datagram: self.on_datagram,
             allocated: relay.receive_allocated(),
         })
     }
 }
 
-impl Account {
+impl FinalCounters {
     /// Data packets of the session.
     pub(crate) fn packets(&self) -> u64 {
         self.session.data_sent
     }
 
-    /// Whether what two ends at rest say agrees.
-    pub(crate) fn agrees(&self, peer: &Self) -> Result<(), Damage> {
+    /// Checks that the counters of two idle ends match.
+    pub(crate) fn agrees(&self, peer: &Self) -> Result<(), Violation> {
         if self.incarnation != peer.incarnation {
             let text = format!("sessions {:?} and {:?}", self.incarnation, peer.incarnation);
-            return Err(Damage::new(text));
+            return Err(Violation::new(text));
         }
-        let cut = |account: &Self| account.streams.resets_sent + account.streams.resets_received;
+        let cut = |final_counters: &Self| {
+            final_counters.streams.resets_sent + final_counters.streams.resets_received
+        };
         let clean = cut(self) + cut(peer) == 0;
         for (name, here, there) in [("terminal", self, peer), ("hub", peer, self)] {
             here.is_sound().and_then(|()| here.sent_to(there, clean)).map_err(|text| {
-                Damage::new(format!("{name}: {text}: {here:?}, and the peer {there:?}"))
+                Violation::new(format!("{name}: {text}: {here:?}, and the peer {there:?}"))
             })?;
         }
         Ok(())
     }
 
-    /// Whether this side's numbers agree with each other.
+    /// Checks that the counters of this end are consistent.
     fn is_sound(&self) -> Result<(), &'static str> {
         let Self { session, association, .. } = self;
         let errors = association.malformed
@@ -230,19 +233,22 @@ impl Account {
             + association.full;
         let checks = [
             (self.segments <= association.sealed, "more segments were sent than sealed"),
-            (association.opened + errors <= self.handled, "more was opened than came"),
             (
-                // What is lost for the third time goes twice.
-                session.data_retransmitted <= 2 * session.reported_missing + BEGINNINGS,
-                "more was retransmitted than was reported lost",
+                association.opened + errors <= self.on_datagram,
+                "more datagrams were opened than received",
             ),
-            (self.allocated == 0, "memory is kept for streams that are gone"),
-            (self.streams.send_buffered == 0, "a send buffer is kept for streams that are gone"),
+            (
+                // From the third transmission on each is duplicated.
+                session.data_retransmitted <= 2 * session.reported_missing + MAX_HANDSHAKES,
+                "more was retransmitted than was reported missing",
+            ),
+            (self.allocated == 0, "receive memory is still allocated without streams"),
+            (self.streams.send_buffered == 0, "a send buffer is still allocated without streams"),
         ];
         checks.into_iter().find(|(holds, _)| !holds).map_or(Ok(()), |(_, text)| Err(text))
     }
 
-    /// Whether what this side sent is what `peer` received; nothing is outstanding any more.
+    /// Checks that `peer` received what this end sent; nothing is outstanding.
     fn sent_to(&self, peer: &Self, clean: bool) -> Result<(), &'static str> {
         let (here, there) = (&self.session, &peer.session);
         let copies = there.data_received + there.duplicates_received + there.beyond_window_received;
@@ -250,15 +256,18 @@ impl Account {
         let ustats = there.ustats_received + there.ustat_errors + there.probing.ustats_ignored;
         let checks = [
             (here.data_sent == there.data_received, "packets sent are not those received"),
-            (copies <= here.data_sent + here.data_retransmitted, "more packets came than went"),
-            (there.data_bytes_received <= here.data_bytes_sent, "more octets came than went"),
-            (there.segments_received <= here.segments_sent, "more segments came than went"),
-            (there.octets_received <= here.octets_sent, "more octets of segments came than went"),
-            (there.polls_received <= here.polls_sent, "more POLLs came than went"),
-            (stats <= here.stats_sent, "more STATs came than went"),
-            (ustats <= here.ustats_sent, "more USTATs came than went"),
+            (copies <= here.data_sent + here.data_retransmitted, "more packets received than sent"),
+            (there.data_bytes_received <= here.data_bytes_sent, "more octets received than sent"),
+            (there.segments_received <= here.segments_sent, "more segments received than sent"),
             (
-                // What is cut off from a packet that shrinks may come a second time.
+                there.octets_received <= here.octets_sent,
+                "more octets of segments received than sent",
+            ),
+            (there.polls_received <= here.polls_sent, "more POLLs received than sent"),
+            (stats <= here.stats_sent, "more STATs received than sent"),
+            (ustats <= here.ustats_sent, "more USTATs received than sent"),
+            (
+                // The tail of a packet that shrinks at its retransmission may arrive twice.
                 !clean || self.streams.bytes_sent <= peer.streams.bytes_received,
                 "octets of streams are missing",
             ),
