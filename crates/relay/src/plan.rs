@@ -81,7 +81,7 @@ pub struct Plan {
     pub down: Rates,
     /// From terminals to the hub.
     pub up: Rates,
-    /// The weight of each terminal, or of all shared_weight: see [`Terms`].
+    /// The weight of each terminal, or of all together: see [`Terms`].
     pub weight: u32,
     /// Whether it is that of all together.
     pub shared_weight: bool,
