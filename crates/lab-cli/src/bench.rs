@@ -1,5 +1,7 @@
 //! `bentpipe-lab bench`.
 
+mod load;
+
 use crate::{Outcome, values};
 use clap::Subcommand;
 use lab::bench::control::{ControlConfig, control};
@@ -22,12 +24,19 @@ pub(crate) struct Arguments {
 #[derive(Subcommand)]
 enum What {
     Link(Link),
+    Gateway(load::Gateway),
+    Connect(load::Connect),
+    Idle(load::Idle),
+    Scale(load::Scale),
+    Codec(load::Codec),
     Control(Control),
     Emulator(Emulator),
     MultiAccess(MultiAccess),
     Plans(Plans),
     Sim(Sim),
     Tcp(Tcp),
+    #[command(hide = true, subcommand)]
+    End(load::End),
 }
 
 /// What plain TCP and the gateways reach over emulated links
@@ -199,6 +208,12 @@ struct Tcp {
 pub(crate) fn run(arguments: Arguments) -> Outcome {
     match arguments.what {
         What::Link(link) => run_link(link),
+        What::Gateway(arguments) => load::run_gateway(arguments),
+        What::Connect(arguments) => load::run_connect(arguments),
+        What::Idle(arguments) => load::run_idle(arguments),
+        What::Scale(arguments) => load::run_scale(&arguments),
+        What::Codec(arguments) => load::run_codec(arguments),
+        What::End(end) => load::run_end(&end),
         What::Control(control) => run_control(control),
         What::Emulator(arguments) => run_emulator(&arguments),
         What::MultiAccess(arguments) => run_multi_access(&arguments),

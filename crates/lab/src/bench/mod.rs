@@ -4,16 +4,25 @@
 //! are part of the measurement. The result is JSON; nothing here is a test, since a figure that
 //! depends on the machine's load must not fail a build.
 
+mod codec;
 pub mod control;
 pub mod emulator;
+pub mod ends;
+mod figures;
+mod load;
 mod measure;
 pub mod multi_access;
 pub mod plans;
+mod scale;
 mod scenarios;
 pub mod sim;
 pub mod tcp;
 
+pub use codec::{CodecConfig, codec};
+pub use figures::{BenchReport, Figure, Machine, Median};
+pub use load::{LoadConfig, connect, gateway, idle};
 pub(crate) use measure::return_bits;
+pub use scale::{ScaleConfig, scale};
 pub use scenarios::{SCENARIOS, Scenario, bound};
 
 use crate::LabError;
@@ -94,28 +103,6 @@ pub struct Report {
     pub machine: Machine,
     /// Each scenario on each way.
     pub runs: Vec<Run>,
-}
-
-/// What the figures were measured on.
-#[derive(Clone, Debug, Serialize)]
-pub struct Machine {
-    /// The kernel's release.
-    pub kernel: String,
-    /// Processors that this process may use.
-    pub processors: usize,
-    /// How many tasks were ready to run in the minute before; other work makes figures worse.
-    pub load_before: Option<f64>,
-}
-
-impl Machine {
-    fn here() -> Self {
-        let read = |path| std::fs::read_to_string(path).unwrap_or_default();
-        Self {
-            kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
-            processors: std::thread::available_parallelism().map_or(1, usize::from),
-            load_before: read("/proc/loadavg").split(' ').next().and_then(|n| n.parse().ok()),
-        }
-    }
 }
 
 /// One scenario on one way.

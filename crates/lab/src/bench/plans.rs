@@ -24,7 +24,8 @@ use serde_json::Value;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 use testbed::traffic::{self, FileServer, Way};
-use texts::{emulated, hub_text, proxy, terminal_text};
+pub(super) use texts::proxy;
+use texts::{emulated, hub_text, terminal_text};
 use units::{BitRate, Span};
 
 /// What to measure.

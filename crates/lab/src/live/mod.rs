@@ -9,20 +9,28 @@
 //! is a thread of this process with a scheduling of its own; the gateways are processes, the
 //! same program that operators run.
 
+mod direct;
 mod emulation;
 mod gateways;
 mod hosts;
 mod keys;
 mod meter;
+mod program;
+mod system;
 mod udp_link;
+mod usage;
 
+pub(crate) use direct::{Carrier, DirectConfig, DirectNetwork};
 pub use emulation::Emulation;
 pub use gateways::{Counters, GATEWAY_VARIABLE, GatewayRates};
 pub(crate) use gateways::{Gateway, gateway_program};
 pub(crate) use hosts::{Hosts, HostsConfig, bytes_by, whole};
 pub(crate) use keys::Acquainted;
 pub use meter::{Reading, Traffic};
+pub(crate) use program::Program;
+pub use system::{Clients, OtherSystem, PLACEHOLDERS, parse_systems};
 pub(crate) use udp_link::UdpLink;
+pub(crate) use usage::Usage;
 
 use crate::LabError;
 use gateways::Gateways;
@@ -179,7 +187,7 @@ impl Bed {
                 if beside == Beside::Gateways {
                     second = Some(Gateways::start_second(&net, &link, SOCKS)?);
                 }
-                Some(Gateways::start(&net, &link, BYPASS)?)
+                Some(Gateways::start(&net, &link, BYPASS, gateways::LIMITS)?)
             }
         };
         let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
