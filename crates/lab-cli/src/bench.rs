@@ -56,6 +56,12 @@ struct Link {
         default_value = "cubic,bbr,single,bentpipe"
     )]
     ways: Vec<Way>,
+    /// A command file with other systems to measure, besides --ways
+    #[arg(long, value_name = "FILE")]
+    against: Option<PathBuf>,
+    /// How often to run each scenario; `results` has the medians
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    runs: u32,
     /// How long bulk transfers are measured, from their first byte
     #[arg(long, value_name = "SECONDS", value_parser = values::seconds)]
     seconds: Option<Span>,
@@ -295,8 +301,12 @@ fn run_control(arguments: Control) -> Outcome {
 }
 
 fn run_link(link: Link) -> Outcome {
-    let Link { only, ways, seconds, quick, seed, json, list } = link;
-    let mut config = BenchConfig { only, ways, seed, ..BenchConfig::default() };
+    let Link { only, mut ways, against, runs, seconds, quick, seed, json, list } = link;
+    for system in load::others(against.as_deref())? {
+        // Ways are copied everywhere; the few of a command file stay as long as the program.
+        ways.push(Way::Other(Box::leak(Box::new(system))));
+    }
+    let mut config = BenchConfig { only, ways, runs, seed, ..BenchConfig::default() };
     if quick {
         config = config.quick();
     }

@@ -107,10 +107,7 @@ impl Gateways {
         config: &BedConfig,
         bypass: u16,
     ) -> Result<Self, LabError> {
-        let rates = match config.rates {
-            Some(rates) => rates,
-            None => GatewayRates::of(&config.link)?,
-        };
+        let rates = config.gateway_rates()?;
         let [a, b, c, _] = addresses::CLIENT.0.octets();
         let text = format!(
             "role = \"single\"\n[single]\nsatellite = [\"sat\"]\nsource = \"own\"\n\

@@ -13,8 +13,8 @@
 //! ```
 //!
 //! Each command is a script of `sh` that runs on its host as the user of this program. `files`
-//! are written to a directory before; `{name}` in commands and files is replaced
-//! ([`PLACEHOLDERS`]).
+//! are written to a directory before. Placeholders in commands and files, such as `{hub}`, are
+//! replaced by addresses and rates.
 
 use super::Usage;
 use super::program::Program;
@@ -123,18 +123,19 @@ pub fn parse_systems(text: &str) -> Result<Vec<OtherSystem>, String> {
     Ok(systems)
 }
 
-/// What `{name}` stands for in commands and files.
-pub const PLACEHOLDERS: &[(&str, &str)] = &[
-    ("dir", "the directory of the files"),
-    ("lab", "this program"),
-    ("client", "the client's address"),
-    ("terminal_lan", "the terminal's address on the client's side"),
-    ("terminal", "the terminal's address on the link"),
-    ("hub", "the hub's address on the link"),
-    ("server", "the server's address"),
-    ("up_mbit", "the link's rate from the terminal, Mbit/s"),
-    ("down_mbit", "the link's rate to the terminal, Mbit/s"),
-    ("rtt_ms", "the link's round trip, ms"),
+/// Names that are replaced in commands and files, where they stand in braces
+/// (docs/guide/measuring.md).
+const PLACEHOLDERS: [&str; 10] = [
+    "dir",
+    "lab",
+    "client",
+    "terminal_lan",
+    "terminal",
+    "hub",
+    "server",
+    "up_mbit",
+    "down_mbit",
+    "rtt_ms",
 ];
 
 /// What is known of the link.
@@ -197,7 +198,7 @@ impl RunningSystem {
     fn fill(&self, text: &str, link: LinkFacts) -> String {
         let mbit = |rate: BitRate| (rate.as_bps() / 1_000_000).max(1).to_string();
         let own = std::env::current_exe().unwrap_or_default();
-        PLACEHOLDERS.iter().fold(text.to_owned(), |text, &(name, _)| {
+        PLACEHOLDERS.iter().fold(text.to_owned(), |text, &name| {
             let value = match name {
                 "dir" => self.folder.display().to_string(),
                 "lab" => own.display().to_string(),
@@ -284,5 +285,17 @@ mod tests {
             let error = parse_systems(wrong).unwrap_err();
             assert!(error.contains(reason), "{error}");
         }
+    }
+
+    #[test]
+    fn the_guide_has_every_placeholder_and_a_valid_example() {
+        let guide = include_str!("../../../../docs/guide/measuring.md");
+        for name in PLACEHOLDERS {
+            assert!(guide.contains(&format!("`{{{name}}}`")), "{name} is not in the guide");
+        }
+        let example = guide.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next());
+        let systems = parse_systems(example.expect("an example in TOML")).unwrap();
+        let names: Vec<&str> = systems.iter().map(|system| system.name.as_str()).collect();
+        assert_eq!(names, ["hysteria", "kcptun", "wireguard", "pepsal"]);
     }
 }
