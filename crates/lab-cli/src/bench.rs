@@ -1,5 +1,7 @@
 //! `bentpipe-lab bench`.
 
+mod load;
+
 use crate::{Outcome, values};
 use clap::Subcommand;
 use lab::bench::control::{ControlConfig, control};
@@ -22,12 +24,19 @@ pub(crate) struct Arguments {
 #[derive(Subcommand)]
 enum What {
     Link(Link),
+    Gateway(load::Gateway),
+    Connect(load::Connect),
+    Idle(load::Idle),
+    Scale(load::Scale),
+    Codec(load::Codec),
     Control(Control),
     Emulator(Emulator),
     MultiAccess(MultiAccess),
     Plans(Plans),
     Sim(Sim),
     Tcp(Tcp),
+    #[command(hide = true, subcommand)]
+    End(load::End),
 }
 
 /// What plain TCP and the gateways reach over emulated links
@@ -47,6 +56,12 @@ struct Link {
         default_value = "cubic,bbr,single,bentpipe"
     )]
     ways: Vec<Way>,
+    /// A command file with other systems to measure, besides --ways
+    #[arg(long, value_name = "FILE")]
+    against: Option<PathBuf>,
+    /// How often to run each scenario; `results` has the medians
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    runs: u32,
     /// How long bulk transfers are measured, from their first byte
     #[arg(long, value_name = "SECONDS", value_parser = values::seconds)]
     seconds: Option<Span>,
@@ -199,6 +214,12 @@ struct Tcp {
 pub(crate) fn run(arguments: Arguments) -> Outcome {
     match arguments.what {
         What::Link(link) => run_link(link),
+        What::Gateway(arguments) => load::run_gateway(arguments),
+        What::Connect(arguments) => load::run_connect(arguments),
+        What::Idle(arguments) => load::run_idle(arguments),
+        What::Scale(arguments) => load::run_scale(&arguments),
+        What::Codec(arguments) => load::run_codec(arguments),
+        What::End(end) => load::run_end(&end),
         What::Control(control) => run_control(control),
         What::Emulator(arguments) => run_emulator(&arguments),
         What::MultiAccess(arguments) => run_multi_access(&arguments),
@@ -280,8 +301,12 @@ fn run_control(arguments: Control) -> Outcome {
 }
 
 fn run_link(link: Link) -> Outcome {
-    let Link { only, ways, seconds, quick, seed, json, list } = link;
-    let mut config = BenchConfig { only, ways, seed, ..BenchConfig::default() };
+    let Link { only, mut ways, against, runs, seconds, quick, seed, json, list } = link;
+    for system in load::others(against.as_deref())? {
+        // Ways are copied everywhere; the few of a command file stay as long as the program.
+        ways.push(Way::Other(Box::leak(Box::new(system))));
+    }
+    let mut config = BenchConfig { only, ways, runs, seed, ..BenchConfig::default() };
     if quick {
         config = config.quick();
     }

@@ -21,6 +21,14 @@ pub enum LabError {
         /// What it said.
         reason: String,
     },
+    /// A system of a command file could not start, or failed.
+    #[error("the system {name}: {reason}")]
+    System {
+        /// Its name.
+        name: String,
+        /// What it wrote to its standard error.
+        reason: String,
+    },
     /// What was asked for makes no sense.
     #[error("{0}")]
     Request(String),

@@ -50,12 +50,12 @@ impl Reference {
             let names = [0, 1].map(|end| interface(place, end));
             let [one, other] = [0, 1].map(|end| (&net.hosts[wire.ends[end]], names[end].as_str()));
             if wire.config == LinkConfig::default() {
-                lay_wire(one, other, config.mtu)?;
+                lay_wire(one, other, config.mtu, config.offloads)?;
             } else {
                 let space = host(&format!("space-{place}"))?;
                 space.configure(|_| sysctl("net.ipv6.conf.default.disable_ipv6", "1"))?;
-                lay_wire(one, (&space, "a"), config.mtu)?;
-                lay_wire(other, (&space, "b"), config.mtu)?;
+                lay_wire(one, (&space, "a"), config.mtu, config.offloads)?;
+                lay_wire(other, (&space, "b"), config.mtu, config.offloads)?;
                 net.spaces.push((place, space));
             }
             net.address(place)?;

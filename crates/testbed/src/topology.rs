@@ -36,11 +36,17 @@ pub struct SatelliteConfig {
     /// Mbit/s over 600 ms with a queue of the same length, in the kernel's accounting (twice the
     /// payload).
     pub tcp_buffer: u32,
+    /// Whether the satellite's wires end on [`Satellite::space`]. Otherwise one wire joins
+    /// terminal and hub, and no emulator can run.
+    pub emulated: bool,
+    /// Whether the wires hand on unsegmented packets, as a network adapter with segmentation and
+    /// receive offloads does. An emulator needs them as they would be on a real wire.
+    pub offloads: bool,
 }
 
 impl Default for SatelliteConfig {
     fn default() -> Self {
-        Self { mtu: 1500, tcp_buffer: 32 << 20 }
+        Self { mtu: 1500, tcp_buffer: 32 << 20, emulated: true, offloads: false }
     }
 }
 
@@ -104,13 +110,15 @@ impl Satellite {
         }
         // Only the emulator carries frames, and the kernel must not generate any.
         net.space.configure(|_| sysctl("net.ipv6.conf.default.disable_ipv6", "1"))?;
-        for (near, far) in [
-            net.ends(Wire::Lan),
-            net.ends(Wire::TerminalSatellite),
-            ((&net.hub, "sat"), (&net.space, Self::TO_HUB)),
-            ((&net.hub, "wan"), (&net.server, "eth0")),
-        ] {
-            lay_wire(near, far, config.mtu)?;
+        let mut wires = vec![net.ends(Wire::Lan), ((&net.hub, "wan"), (&net.server, "eth0"))];
+        if config.emulated {
+            wires.push(net.ends(Wire::TerminalSatellite));
+            wires.push(((&net.hub, "sat"), (&net.space, Self::TO_HUB)));
+        } else {
+            wires.push(((&net.terminal, "sat"), (&net.hub, "sat")));
+        }
+        for (near, far) in wires {
+            lay_wire(near, far, config.mtu, config.offloads)?;
         }
         net.address()?;
         net.route()?;
@@ -141,7 +149,7 @@ impl Satellite {
     pub fn restore(&self, wire: Wire, mtu: u32, terminal: Pair) -> Result<(), TestbedError> {
         use addresses::*;
         let (near, far) = self.ends(wire);
-        lay_wire(near, far, mtu)?;
+        lay_wire(near, far, mtu, false)?;
         match wire {
             Wire::Lan => {
                 meet((&self.terminal, "lan", TERMINAL_LAN), (&self.client, "eth0", CLIENT))?;
@@ -199,7 +207,12 @@ impl Satellite {
     }
 }
 
-pub(crate) fn lay_wire(near: End<'_>, far: End<'_>, mtu: u32) -> Result<(), TestbedError> {
+pub(crate) fn lay_wire(
+    near: End<'_>,
+    far: End<'_>,
+    mtu: u32,
+    offloads: bool,
+) -> Result<(), TestbedError> {
     let end =
         |end| VethEnd { mtu: Some(mtu), hardware: Some(hardware(end)), ..VethEnd::new(end.1) };
     let peer = end(far).in_namespace(far.0.namespace());
@@ -207,7 +220,9 @@ pub(crate) fn lay_wire(near: End<'_>, far: End<'_>, mtu: u32) -> Result<(), Test
     near.0.configure(|net| net.create_veth(&near_end, &peer))?;
     for (host, name) in [near, far] {
         host.configure(|net| {
-            net.disable_offloads(name)?;
+            if !offloads {
+                net.disable_offloads(name)?;
+            }
             net.set_up(name)
         })?;
     }

@@ -12,6 +12,7 @@
 //! saw at `s`. A packet that is missing there and was not the link's to drop is an unexplained
 //! loss, whatever the emulator says about itself.
 
+use super::figures::median;
 use rt::Clock;
 use rt::emulator::{Emulator, EmulatorConfig, Handle, Ports, Summary};
 use rt::netlink::{Netlink, NetlinkError, VethEnd};
@@ -354,11 +355,7 @@ fn judge(link: &LinkConfig, sent: u64, seen: &Seen, summary: Summary) -> Outcome
 }
 
 fn report(case: &Case, options: &Options, runs: &[Outcome]) -> Value {
-    let median = |of: &dyn Fn(&Outcome) -> f64| {
-        let mut values: Vec<f64> = runs.iter().map(of).collect();
-        values.sort_by(f64::total_cmp);
-        values[values.len() / 2]
-    };
+    let median = |of: &dyn Fn(&Outcome) -> f64| median(runs.iter().map(of).collect());
     json!({
         "name": case.name,
         "link": case.link,

@@ -137,10 +137,8 @@ impl Bench<'_> {
                 .map(|number| {
                     // Not in step with anything.
                     wait(Span::from_millis(300 + 70 * number));
-                    bed.net().client.run(|| {
-                        let sizes = (4096, 4096);
-                        traffic::ask(traffic::Way::Direct, bed.files(), sizes, PATIENCE)
-                    })
+                    let (way, server) = bed.reach(bed.files());
+                    bed.net().client.run(|| traffic::ask(way, server, (4096, 4096), PATIENCE))
                 })
                 .collect();
             progress.stop();
@@ -161,9 +159,10 @@ impl Bench<'_> {
         let mut times = Vec::new();
         let mut matches = true;
         for _ in 0..self.config.repetitions.min(3) {
+            let (way, server) = self.bed.reach(self.bed.web());
             let page = self.bed.net().client.run(|| match pipelined {
-                true => traffic::load_page_pipelined(traffic::Way::Direct, self.bed.web()),
-                false => traffic::load_page(traffic::Way::Direct, self.bed.web(), 6),
+                true => traffic::load_page_pipelined(way, server),
+                false => traffic::load_page(way, server, 6),
             });
             matches &= page.matches;
             times.extend(page.took);
@@ -247,18 +246,16 @@ impl Bench<'_> {
 
 fn download(bed: &Bed, seed: u64, limits: Limits, progress: &Progress) -> Transfer {
     let file = File { seed, bytes: ENDLESS, congestion: bed.way().congestion() };
-    bed.net()
-        .client
-        .run(|| traffic::download(traffic::Way::Direct, bed.files(), file, limits, progress))
+    let (way, server) = bed.reach(bed.files());
+    bed.net().client.run(|| traffic::download(way, server, file, limits, progress))
 }
 
 fn upload(bed: &Bed, overall: Span, progress: &Progress) -> Transfer {
     let file = File { seed: 1000, bytes: ENDLESS, congestion: bed.way().congestion() };
     // What is buffered on the way when the upload stops still has to cross.
     let limits = Limits { after_first_byte: overall, overall: overall + PATIENCE };
-    bed.net()
-        .client
-        .run(|| traffic::upload(traffic::Way::Direct, bed.files(), file, limits, progress))
+    let (way, server) = bed.reach(bed.files());
+    bed.net().client.run(|| traffic::upload(way, server, file, limits, progress))
 }
 
 /// Bits per second that entered the return channel between the first reading and `until`.

@@ -4,20 +4,30 @@
 //! are part of the measurement. The result is JSON; nothing here is a test, since a figure that
 //! depends on the machine's load must not fail a build.
 
+mod codec;
 pub mod control;
 pub mod emulator;
+pub mod ends;
+mod figures;
+mod load;
 mod measure;
 pub mod multi_access;
 pub mod plans;
+mod scale;
 mod scenarios;
 pub mod sim;
 pub mod tcp;
 
+pub use codec::{CodecConfig, codec};
+pub use figures::{BenchReport, Figure, Machine, Median};
+pub use load::{LoadConfig, connect, gateway, idle};
 pub(crate) use measure::return_bits;
+pub use scale::{ScaleConfig, scale};
 pub use scenarios::{SCENARIOS, Scenario, bound};
 
 use crate::LabError;
 use crate::live::{Counters, Way};
+use figures::{Figures, MAIN, interleave};
 use scenarios::Check;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -32,6 +42,8 @@ pub struct BenchConfig {
     pub ways: Vec<Way>,
     /// How long bulk transfers are measured, from their first byte.
     pub window: Span,
+    /// Runs of each scenario on each way; the results are the medians.
+    pub runs: u32,
     /// How often single requests and pages are repeated.
     pub repetitions: usize,
     /// The seed of everything random on the links.
@@ -45,6 +57,7 @@ impl Default for BenchConfig {
             only: Vec::new(),
             ways: Way::ALL.to_vec(),
             window: Span::from_secs(60),
+            runs: 1,
             repetitions: 10,
             seed: 1,
         }
@@ -92,30 +105,10 @@ pub struct Report {
     pub seed: u64,
     /// Where it was measured.
     pub machine: Machine,
-    /// Each scenario on each way.
+    /// The medians of all runs.
+    pub results: Vec<Figure>,
+    /// Each scenario on each way, in the order of time.
     pub runs: Vec<Run>,
-}
-
-/// What the figures were measured on.
-#[derive(Clone, Debug, Serialize)]
-pub struct Machine {
-    /// The kernel's release.
-    pub kernel: String,
-    /// Processors that this process may use.
-    pub processors: usize,
-    /// How many tasks were ready to run in the minute before; other work makes figures worse.
-    pub load_before: Option<f64>,
-}
-
-impl Machine {
-    fn here() -> Self {
-        let read = |path| std::fs::read_to_string(path).unwrap_or_default();
-        Self {
-            kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
-            processors: std::thread::available_parallelism().map_or(1, usize::from),
-            load_before: read("/proc/loadavg").split(' ').next().and_then(|n| n.parse().ok()),
-        }
-    }
 }
 
 /// One scenario on one way.
@@ -182,15 +175,36 @@ impl Verdict {
 /// is part of the report.
 pub fn link(config: &BenchConfig, tell: &mut dyn FnMut(&Run)) -> Result<Report, LabError> {
     let machine = Machine::here();
+    let scenarios = config.scenarios()?;
+    let names: Vec<String> = scenarios.iter().map(|scenario| scenario.name.to_owned()).collect();
+    let ways: Vec<(&str, Way)> = config.ways.iter().map(|way| (way.name(), *way)).collect();
     let mut runs = Vec::new();
-    for scenario in config.scenarios()? {
-        for &way in &config.ways {
-            let run = run(scenario, way, config)?;
-            tell(&run);
-            runs.push(run);
-        }
+    let measure = |number: usize, way| {
+        let run = run(scenarios[number], way, config)?;
+        tell(&run);
+        let mut figures = Figures::default();
+        run.figures.iter().for_each(|(name, value)| figures.add(name, unit(name), *value));
+        runs.push(run);
+        Ok(figures)
+    };
+    let (series, _) = interleave(config.runs, &names, &ways, measure, &mut |_| {})?;
+    Ok(Report {
+        window_seconds: config.window.as_secs_f64(),
+        seed: config.seed,
+        machine,
+        results: series.results(MAIN),
+        runs,
+    })
+}
+
+/// The unit of a figure, which stands last in its name.
+fn unit(figure: &str) -> &'static str {
+    match figure {
+        name if name.ends_with("bits_per_second") => "bit/s",
+        name if name.ends_with("seconds") => "s",
+        name if name.contains("round_trips") => "round trips",
+        _ => "1",
     }
-    Ok(Report { window_seconds: config.window.as_secs_f64(), seed: config.seed, machine, runs })
 }
 
 fn run(scenario: &'static Scenario, way: Way, config: &BenchConfig) -> Result<Run, LabError> {

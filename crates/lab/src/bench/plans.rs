@@ -14,6 +14,7 @@
 mod load;
 mod texts;
 
+use super::figures::{Figure, Figures, MAIN, Series};
 use crate::LabError;
 use crate::live::{Gateway, UdpLink};
 use gateway::{PrivateKey, SystemEntropy};
@@ -24,7 +25,8 @@ use serde_json::Value;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 use testbed::traffic::{self, FileServer, Way};
-use texts::{emulated, hub_text, proxy, terminal_text};
+pub(super) use texts::proxy;
+use texts::{emulated, hub_text, terminal_text};
 use units::{BitRate, Span};
 
 /// What to measure.
@@ -81,6 +83,8 @@ pub struct PlansReport {
     pub late_p99_s: f64,
     /// What the hub counted.
     pub hub: Value,
+    /// The main figures, in the form of all benchmarks.
+    pub results: Vec<Figure>,
 }
 
 /// Terminals of one plan, all of them busy.
@@ -167,12 +171,15 @@ pub fn run(config: &PlansConfig, note: impl Fn(&str)) -> Result<PlansReport, Lab
     let ended = bed.downloads.ended();
     let (hub, summary) = bed.stop()?;
     let most = config.rate.bytes_in(config.length);
+    let used = carried as f64 / most as f64;
+    let results = results(used, &classes, &flood, &urgent);
     Ok(PlansReport {
+        results,
         terminals: config.terminals,
         connections: config.connections,
         rate_bps: config.rate.as_bps(),
         seconds: config.length.as_secs_f64(),
-        used: carried as f64 / most as f64,
+        used,
         classes,
         flood,
         urgent,
@@ -181,6 +188,29 @@ pub fn run(config: &PlansConfig, note: impl Fn(&str)) -> Result<PlansReport, Lab
         late_p99_s: summary.end.lateness.p99_seconds,
         hub,
     })
+}
+
+fn results(
+    used: f64,
+    classes: &[ClassReport],
+    flood: &FloodReport,
+    urgent: &UrgentReport,
+) -> Vec<Figure> {
+    let mut series = Series::default();
+    let mut add = vec![("link", "used", "1", used)];
+    for class in classes {
+        add.push((class.plan, "mean", "bit/s", class.mean_bps));
+        add.push((class.plan, "jain-terminals", "1", class.jain_terminals));
+        add.push((class.plan, "jain-connections", "1", class.jain_connections));
+    }
+    add.push(("flood", "others-keep", "1", flood.others_keep));
+    add.push(("flood", "worst-keeps", "1", flood.worst_keeps));
+    add.push(("urgent", "p50", "round trips", urgent.median));
+    add.push(("urgent", "longest", "round trips", urgent.longest));
+    for (case, name, unit, value) in add {
+        series.add(MAIN, case, Figures(vec![(name.to_owned(), unit, value)]));
+    }
+    series.results(MAIN)
 }
 
 /// Whether a terminal has the plan of twice the weight.

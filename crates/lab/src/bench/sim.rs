@@ -3,6 +3,7 @@
 //! Each run is a process of its own, ours and ns-2's in turn, so that what else the machine does
 //! meets both. Counted is processor time, user's and system's together, and peak memory.
 
+use super::figures::{Figure, Figures, MAIN, Series, median};
 use nix::sys::resource::{UsageWho, getrusage};
 use serde::{Deserialize, Serialize};
 use sim::scenario::benchmark;
@@ -108,6 +109,8 @@ pub struct Report {
     pub note: Option<String>,
     /// The cases.
     pub cases: Vec<Compared>,
+    /// The medians of the cases.
+    pub results: Vec<Figure>,
 }
 
 /// Runs each case `repeats` times, with ns-2 in turn where it is installed. `child` makes the
@@ -129,17 +132,19 @@ pub fn run(
         .err();
     let note =
         missing.map(|error| format!("ns-2 cannot be run ({error}); it is Debian's package ns2"));
-    let mut cases = Vec::new();
+    let (mut cases, mut series) = (Vec::new(), Series::default());
     for case in CASES {
         let (mut ours, mut others) = (Vec::new(), Vec::new());
         for repeat in 1..=repeats.max(1) {
             let one = |side: &str| measure(child(&[side, case.name]));
             let cost = one("ours")?;
             progress(&line(case.name, repeat, "bentpipe", &cost));
+            series.add(MAIN, case.name, figures(&cost));
             ours.push(cost);
             if note.is_none() && case.script.is_some() {
                 let cost = one("ns2")?;
                 progress(&line(case.name, repeat, "ns-2", &cost));
+                series.add("ns-2", case.name, figures(&cost));
                 others.push(cost);
             }
         }
@@ -148,7 +153,14 @@ pub fn run(
         let faster = ns2.as_ref().map(|ns2| ns2.cpu_seconds / ours.cpu_seconds);
         cases.push(Compared { name: case.name, about: case.about, ours, ns2, faster });
     }
-    Ok(Report { bench: "sim", note, cases })
+    Ok(Report { bench: "sim", note, cases, results: series.results(MAIN) })
+}
+
+fn figures(cost: &Cost) -> Figures {
+    let mut figures = Figures::default();
+    figures.add("cpu", "s", cost.cpu_seconds);
+    figures.add("memory-peak", "MB", cost.peak_bytes as f64 / 1e6);
+    figures
 }
 
 /// One run in this process: `ours` or `ns2`, and the case's name.
@@ -227,15 +239,7 @@ fn own_peak() -> Result<u64, String> {
 
 impl Medians {
     fn of(runs: Vec<Cost>) -> Self {
-        let middle = |mut values: Vec<f64>| {
-            values.sort_by(f64::total_cmp);
-            let half = values.len() / 2;
-            if values.len() % 2 == 1 {
-                values[half]
-            } else {
-                (values[half - 1] + values[half]) / 2.0
-            }
-        };
+        let middle = |values| median(values).unwrap_or_default();
         Self {
             cpu_seconds: middle(runs.iter().map(|run| run.cpu_seconds).collect()),
             peak_bytes: middle(runs.iter().map(|run| run.peak_bytes as f64).collect()) as u64,
@@ -389,6 +393,7 @@ mod tests {
                 ns2: None,
                 faster: None,
             }],
+            results: Vec::new(),
         };
         let text = text(&report);
         assert!(text.contains("bentpipe  0.100 s") && text.contains("cannot be run"), "{text}");

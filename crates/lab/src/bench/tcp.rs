@@ -4,6 +4,7 @@
 //! simulator's under virtual time over the same link. What counts is the time from the first SYN
 //! to the last byte.
 
+use super::figures::median;
 use crate::LabError;
 use crate::live::{Bed, BedConfig, Beside, Way};
 use satlink::{DirectionConfig, Limit, LinkConfig, QueueConfig};
@@ -101,7 +102,7 @@ pub fn run(
             seconds.push(took);
             retransmissions.push(again);
         }
-        let kernel_median = median(&seconds);
+        let kernel_median = median(seconds.clone()).unwrap_or_default();
         let (model_seconds, model_retransmissions) = model(case)?;
         let difference = (model_seconds - kernel_median) / kernel_median;
         let compared = Compared {
@@ -144,12 +145,6 @@ fn line(compared: &Compared) -> String {
         compared.difference * 100.0,
         if compared.agrees { "agrees" } else { "differs" }
     )
-}
-
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted[sorted.len() / 2]
 }
 
 fn link(case: &Case) -> LinkConfig {

@@ -1,18 +1,16 @@
 //! The two gateways, as processes of the program that this is.
 
-use super::BedConfig;
 use super::keys::Acquainted;
+use super::program::Program;
+use super::{BedConfig, Usage};
 use crate::LabError;
 use satlink::{Direction, LinkConfig};
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::VecDeque;
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
-use testbed::{Host, Process, Satellite, addresses};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use testbed::{Host, Satellite, addresses};
 use units::{BitRate, Span};
 
 /// What the gateways are told about the link.
@@ -81,20 +79,26 @@ const INITIAL_WINDOW: u32 = 32;
 /// UDP port of the hub on the satellite's side; the second hub's is the next one.
 const PORT: u16 = 4500;
 
-/// What is measured is over when they are asked to stop: nobody waits for connections to finish.
-const AT_ONCE: &str = "[limits]\ndrain = \"0s\"\n";
+/// The `[limits]` of gateways that are measured and then stopped: connections are not waited for.
+pub(super) const LIMITS: &str = "[limits]\ndrain = \"0s\"\n";
 
 impl Gateways {
     /// Gateways that intercept all but connections to the port `bypass`.
-    pub(super) fn start(net: &Satellite, link: &str, bypass: u16) -> Result<Self, LabError> {
+    pub(super) fn start(
+        net: &Satellite,
+        link: &str,
+        bypass: u16,
+        limits: &str,
+    ) -> Result<Self, LabError> {
         let clients = format!("[intercept]\ninterfaces = [\"lan\"]\nexclude_ports = [{bypass}]\n");
-        Self::pair(net, link, PORT, &clients)
+        Self::pair(net, link, PORT, &clients, limits)
     }
 
     /// A second pair, which is asked by SOCKS5 on the port `socks`.
     pub(super) fn start_second(net: &Satellite, link: &str, socks: u16) -> Result<Self, LabError> {
         let lan = addresses::TERMINAL_LAN.0;
-        Self::pair(net, link, PORT + 1, &format!("[socks5]\nlisten = \"{lan}:{socks}\"\n"))
+        let clients = format!("[socks5]\nlisten = \"{lan}:{socks}\"\n");
+        Self::pair(net, link, PORT + 1, &clients, LIMITS)
     }
 
     /// One gateway at the hub, and a plain router at the terminal.
@@ -103,10 +107,7 @@ impl Gateways {
         config: &BedConfig,
         bypass: u16,
     ) -> Result<Self, LabError> {
-        let rates = match config.rates {
-            Some(rates) => rates,
-            None => GatewayRates::of(&config.link)?,
-        };
+        let rates = config.gateway_rates()?;
         let [a, b, c, _] = addresses::CLIENT.0.octets();
         let text = format!(
             "role = \"single\"\n[single]\nsatellite = [\"sat\"]\nsource = \"own\"\n\
@@ -120,19 +121,31 @@ impl Gateways {
         Ok(Self { terminal: None, hub })
     }
 
-    fn pair(net: &Satellite, link: &str, port: u16, clients: &str) -> Result<Self, LabError> {
+    fn pair(
+        net: &Satellite,
+        link: &str,
+        port: u16,
+        clients: &str,
+        limits: &str,
+    ) -> Result<Self, LabError> {
         let hub = addresses::HUB.0;
         let Acquainted { hub_top, hub_end, terminal_top, terminal_link } = Acquainted::new();
         let hub_config = format!(
-            "role = \"hub\"\n{hub_top}[link]\nlisten = \"{hub}:{port}\"\n{link}{AT_ONCE}{hub_end}"
+            "role = \"hub\"\n{hub_top}[link]\nlisten = \"{hub}:{port}\"\n{link}{limits}{hub_end}"
         );
         let terminal_config = format!(
             "role = \"terminal\"\n{terminal_top}accept = \"early\"\n\
-             [link]\npeer = \"{hub}:{port}\"\n{terminal_link}{link}{clients}{AT_ONCE}"
+             [link]\npeer = \"{hub}:{port}\"\n{terminal_link}{link}{clients}{limits}"
         );
         let hub = Gateway::start(Some(&net.hub), "hub", &hub_config)?;
         let terminal = Gateway::start(Some(&net.terminal), "terminal", &terminal_config)?;
         Ok(Self { terminal: Some(terminal), hub })
+    }
+
+    /// What the gateways of the terminal and the hub use of the machine.
+    pub(super) fn usage(&mut self) -> Result<[Usage; 2], LabError> {
+        let terminal = self.terminal.as_mut().map(|terminal| Usage::of(terminal.id()));
+        Ok([terminal.transpose()?.unwrap_or_default(), Usage::of(self.hub.id())?])
     }
 
     /// Whether they still run.
@@ -156,14 +169,8 @@ impl Gateways {
 #[derive(Debug)]
 pub(crate) struct Gateway {
     role: &'static str,
-    process: Process,
-    /// The last lines that it wrote to its standard error.
-    said: Arc<Mutex<VecDeque<String>>>,
-    listener: Option<JoinHandle<()>>,
+    program: Program,
 }
-
-/// Lines of a gateway's words that are kept.
-const KEPT: usize = 20;
 
 /// Environment variable that names another program whose gateways are measured.
 pub const GATEWAY_VARIABLE: &str = "BENTPIPE_GATEWAY";
@@ -198,62 +205,41 @@ impl Gateway {
         mut command: Command,
         config: &str,
     ) -> Result<Self, LabError> {
-        let failed = |reason: String| LabError::Gateway { role, reason };
         command.args(["gateway", "--config", "/dev/stdin"]);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut process = match host {
-            Some(host) => host.start(command)?,
-            None => Process::start(command)?,
-        };
-        let mut input = process.child().stdin.take().expect("standard input is a pipe");
-        input.write_all(config.as_bytes()).map_err(|error| failed(error.to_string()))?;
-        drop(input);
-        let errors = process.child().stderr.take().expect("standard error is a pipe");
-        let said = Arc::new(Mutex::new(VecDeque::new()));
-        let kept = Arc::clone(&said);
-        let listener = thread::spawn(move || {
-            for line in BufReader::new(errors).lines().map_while(Result::ok) {
-                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-                if kept.len() == KEPT {
-                    kept.pop_front();
-                }
-                kept.push_back(line);
-            }
-        });
-        Ok(Self { role, process, said, listener: Some(listener) })
+        Ok(Self { role, program: Program::start(host, command, config)? })
+    }
+
+    /// As [`Gateway::start`] on the machine itself, with a configuration file that can be changed
+    /// and reloaded.
+    pub(crate) fn start_from(file: &Path, role: &'static str) -> Result<Self, LabError> {
+        let failed = |reason: String| LabError::Gateway { role, reason };
+        let program = gateway_program().map_err(|error| failed(error.to_string()))?;
+        let mut command = Command::new(program);
+        command.args(["gateway", "--config"]).arg(file);
+        Ok(Self { role, program: Program::start(None, command, "")? })
     }
 
     /// Its process number.
     pub(crate) fn id(&mut self) -> u32 {
-        self.process.child().id()
+        self.program.id()
     }
 
     /// The end of its log so far.
     pub(crate) fn said(&self) -> String {
-        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        said.iter().cloned().collect::<Vec<_>>().join("\n")
+        self.program.errors()
     }
 
     pub(crate) fn check(&mut self) -> Result<(), LabError> {
-        if !self.process.has_ended() {
+        if let Ok(None) = self.program.ended() {
             return Ok(());
-        }
-        if let Some(listener) = self.listener.take() {
-            let _ = listener.join(); // It cannot panic, and the lines are what counts.
         }
         let reason = format!("ended by itself: {}", self.said());
         Err(LabError::Gateway { role: self.role, reason })
     }
 
     /// Asks it to end, and returns the counters that it prints then; null when it printed none.
-    pub(crate) fn stop(mut self) -> Value {
-        self.process.terminate();
-        let mut text = String::new();
-        if let Some(output) = self.process.child().stdout.take() {
-            // What cannot be read is not there.
-            let _ = output.take(1 << 20).read_to_string(&mut text);
-        }
-        let _ = self.process.wait();
+    pub(crate) fn stop(self) -> Value {
+        let text = self.program.stop();
         let last = text.lines().rev().find(|line| line.trim_start().starts_with('{'));
         last.and_then(|line| serde_json::from_str(line).ok()).unwrap_or(Value::Null)
     }

@@ -9,20 +9,28 @@
 //! is a thread of this process with a scheduling of its own; the gateways are processes, the
 //! same program that operators run.
 
+mod direct;
 mod emulation;
 mod gateways;
 mod hosts;
 mod keys;
 mod meter;
+mod program;
+mod system;
 mod udp_link;
+mod usage;
 
+pub(crate) use direct::{Carrier, DirectConfig, DirectNetwork};
 pub use emulation::Emulation;
 pub use gateways::{Counters, GATEWAY_VARIABLE, GatewayRates};
 pub(crate) use gateways::{Gateway, gateway_program};
 pub(crate) use hosts::{Hosts, HostsConfig, bytes_by, whole};
 pub(crate) use keys::Acquainted;
 pub use meter::{Reading, Traffic};
+pub(crate) use program::Program;
+pub use system::{Clients, OtherSystem, parse_systems};
 pub(crate) use udp_link::UdpLink;
+pub(crate) use usage::Usage;
 
 use crate::LabError;
 use gateways::Gateways;
@@ -33,13 +41,13 @@ use serde::Serialize;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
+use system::{LinkFacts, RunningSystem};
 use testbed::traffic::{self, FileServer, Served, WebServer};
 use testbed::{Satellite, SatelliteConfig, addresses};
 use units::Span;
 
 /// How TCP crosses the link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Way {
     /// End to end, with cubic at the sender.
     Cubic,
@@ -50,6 +58,14 @@ pub enum Way {
     Single,
     /// Through the gateways; the kernel's default congestion control on either side.
     Bentpipe,
+    /// Through a system of a command file.
+    Other(&'static OtherSystem),
+}
+
+impl Serialize for Way {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
 }
 
 impl Way {
@@ -63,6 +79,7 @@ impl Way {
             Self::Bbr => "bbr",
             Self::Single => "single",
             Self::Bentpipe => "bentpipe",
+            Self::Other(system) => system.name.as_str(),
         }
     }
 
@@ -71,7 +88,7 @@ impl Way {
         match self {
             Self::Cubic => "cubic",
             Self::Bbr => "bbr",
-            Self::Single | Self::Bentpipe => "-",
+            Self::Single | Self::Bentpipe | Self::Other(_) => "-",
         }
     }
 }
@@ -124,17 +141,24 @@ pub enum Beside {
 }
 
 impl BedConfig {
+    /// What the gateways believe the link's rates to be.
+    fn gateway_rates(&self) -> Result<GatewayRates, LabError> {
+        self.rates.map_or_else(|| GatewayRates::of(&self.link), Ok)
+    }
+
+    /// What other systems are told of the link.
+    fn facts(&self) -> Result<LinkFacts, LabError> {
+        let GatewayRates { forward, return_ } = self.gateway_rates()?;
+        Ok(LinkFacts { up: return_, down: forward, round_trip: self.link.round_trip() })
+    }
+
     /// What the gateways' `[link]` says besides addresses.
     fn link_keys(&self) -> Result<String, LabError> {
         let round_trip = self.link.round_trip();
         if let Some(keys) = &self.keys {
             return Ok(format!("{keys}\nround_trip = \"{}ms\"\n", round_trip.as_millis().max(1)));
         }
-        let rates = match self.rates {
-            Some(rates) => rates,
-            None => GatewayRates::of(&self.link)?,
-        };
-        Ok(rates.as_toml(round_trip))
+        Ok(self.gateway_rates()?.as_toml(round_trip))
     }
 }
 
@@ -147,6 +171,7 @@ pub struct Bed {
     bypass: Option<FileServer>,
     web: WebServer,
     gateways: Option<Gateways>,
+    other: Option<RunningSystem>,
     second: Option<Gateways>,
     emulation: Emulation,
     net: Satellite,
@@ -170,7 +195,7 @@ impl Bed {
         let beside = config.beside;
         let mut second = None;
         let gateways = match config.way {
-            Way::Cubic | Way::Bbr => None,
+            Way::Cubic | Way::Bbr | Way::Other(_) => None,
             Way::Single => Some(Gateways::start_single(&net, config, BYPASS)?),
             Way::Bentpipe => {
                 let link = config.link_keys()?;
@@ -179,8 +204,12 @@ impl Bed {
                 if beside == Beside::Gateways {
                     second = Some(Gateways::start_second(&net, &link, SOCKS)?);
                 }
-                Some(Gateways::start(&net, &link, BYPASS)?)
+                Some(Gateways::start(&net, &link, BYPASS, gateways::LIMITS)?)
             }
+        };
+        let other = match config.way {
+            Way::Other(system) => Some(RunningSystem::start(system, &net, config.facts()?)?),
+            Way::Cubic | Way::Bbr | Way::Single | Way::Bentpipe => None,
         };
         let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         let files = FileServer::start(Some(&net.server), SocketAddr::new(any, FILES))?;
@@ -194,7 +223,7 @@ impl Bed {
         let address = SocketAddr::new(any, WEB);
         let web = WebServer::start_with(Some(&net.server), address, congestion)?;
         let mut bed =
-            Self { way: config.way, files, bypass, web, gateways, second, emulation, net };
+            Self { way: config.way, files, bypass, web, gateways, other, second, emulation, net };
         bed.warm_up()?;
         Ok(bed)
     }
@@ -207,6 +236,14 @@ impl Bed {
     /// The file server's address.
     pub fn files(&self) -> SocketAddr {
         SocketAddr::new(addresses::SERVER.0.into(), FILES)
+    }
+
+    /// How a client reaches `server` by what carries TCP here.
+    pub fn reach(&self, server: SocketAddr) -> (traffic::Way, SocketAddr) {
+        match &self.other {
+            Some(system) => system.reach(server),
+            None => (traffic::Way::Direct, server),
+        }
     }
 
     /// The address of a file server that no gateway takes, with [`Beside::PlainTcp`].
@@ -269,18 +306,19 @@ impl Bed {
 
     /// Gateways find each other and the kernel fills its caches before anything is measured.
     fn warm_up(&mut self) -> Result<(), LabError> {
-        let server = self.files();
+        let (way, server) = self.reach(self.files());
         let clock = Clock::new();
         // On a return channel of 1 kbit/s it takes some seconds.
         let patience = clock.now() + Span::from_secs(60);
         loop {
-            let exchange = self
-                .net
-                .client
-                .run(|| traffic::ask(traffic::Way::Direct, server, (64, 64), Span::from_secs(15)));
+            let exchange =
+                self.net.client.run(|| traffic::ask(way, server, (64, 64), Span::from_secs(15)));
             let Some(error) = exchange.error else { return Ok(()) };
             if let Some(gateways) = &mut self.gateways {
                 gateways.check()?;
+            }
+            if let Some(system) = &mut self.other {
+                system.check()?;
             }
             if clock.now() > patience {
                 let text = format!("no request gets across the network: {error}");

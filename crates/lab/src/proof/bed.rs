@@ -1,8 +1,8 @@
 //! The network and the two gateways of a proof.
 
 use super::pause_ms;
-use super::usage::Usage;
 use crate::LabError;
+use crate::live::Usage;
 use crate::live::{Emulation, Gateway, gateway_program};
 use gateway::{PrivateKey, SystemEntropy};
 use rt::Clock;

@@ -7,10 +7,10 @@
 //!   public key;
 //! * by who knows that key: real Hellos of unknown terminals, which only cookies keep off.
 
-use super::usage::Usage;
 use super::{ProofConfig, Verdict, failed, pause_ms};
 use crate::LabError;
 use crate::live::Gateway;
+use crate::live::Usage;
 use association::{
     Config, Keys, Known, PresharedKey, PrivateKey, PublicKey, Security, Terminal, TransmitBatch,
 };

@@ -28,7 +28,6 @@ mod slots;
 mod slow_cpu;
 mod soak;
 mod stalled;
-mod usage;
 mod verdict;
 
 pub use common::ProofConfig;

@@ -7,9 +7,9 @@
 
 use super::bed::{Bed, Setup, Side};
 use super::load::{Load, LoadConfig};
-use super::usage::Usage;
 use super::{ProofConfig, Verdict, pause_ms};
 use crate::LabError;
+use crate::live::Usage;
 use rt::Clock;
 
 /// Connections of a full run, and of its warm-up.

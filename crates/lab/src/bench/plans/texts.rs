@@ -27,7 +27,7 @@ fn up(config: &PlansConfig) -> BitRate {
 
 /// Where a terminal's clients find its proxy: an address of the machine's own for each, with this
 /// process's number in it, so that several runs do not meet.
-pub(super) fn proxy(terminal: usize) -> SocketAddr {
+pub(in crate::bench) fn proxy(terminal: usize) -> SocketAddr {
     let run = 64 + (std::process::id() % 128) as u8;
     let address = [127, run, (terminal / 250 + 1) as u8, (terminal % 250 + 1) as u8];
     SocketAddr::from((address, 1080))

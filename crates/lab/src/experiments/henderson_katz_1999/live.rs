@@ -69,7 +69,7 @@ pub(super) fn twins() -> Vec<Point> {
 fn simulate(way: Way, round_trip_ms: u64, draw: &Draw) -> Values {
     let (reno, bbr) = (TcpConfig::linux_reno(), TcpConfig::bbr());
     let carriage = match way {
-        Way::Cubic | Way::Bbr => Transports::Tcp(reno),
+        Way::Cubic | Way::Bbr | Way::Other(_) => Transports::Tcp(reno),
         Way::Single => Transports::SplitTcp(reno, bbr),
         Way::Bentpipe => Transports::ThreeSegments(reno.clone(), space(), reno),
     };

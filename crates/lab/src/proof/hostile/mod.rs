@@ -6,8 +6,8 @@ pub(super) mod terminal;
 mod wild;
 
 use super::bed::{Bed, Side};
-use super::usage::Usage;
 use crate::LabError;
+use crate::live::Usage;
 
 /// Memory that an attack may take for as long as it lasts, bytes. Limits allow for more
 /// (`limits.memory`, a terminal's credit); what this tells is that an attacker cannot name a sum.

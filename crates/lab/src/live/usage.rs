@@ -1,41 +1,63 @@
 //! What a process uses of the machine.
 
-use super::failed;
 use crate::LabError;
 use std::fs;
+use std::path::PathBuf;
 
 /// What a process uses of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Usage {
+pub(crate) struct Usage {
     /// Memory in use, bytes.
-    pub(super) resident: u64,
+    pub(crate) resident: u64,
+    /// The most memory that was in use at once, bytes.
+    pub(crate) peak: u64,
     /// The same, with what is shared divided among those who share it.
-    pub(super) proportional: u64,
+    pub(crate) proportional: u64,
     /// Of the memory in use what no file stands behind: all that it has asked for.
-    pub(super) anonymous: u64,
+    pub(crate) anonymous: u64,
     /// Open descriptors.
-    pub(super) descriptors: u64,
+    pub(crate) descriptors: u64,
     /// Time on processors, seconds.
-    pub(super) cpu: f64,
+    pub(crate) cpu: f64,
 }
 
 impl Usage {
-    pub(super) fn of(process: u32) -> Result<Self, LabError> {
+    pub(crate) fn of(process: u32) -> Result<Self, LabError> {
+        let folder = PathBuf::from(format!("/proc/{process}"));
+        let failed = |path: PathBuf| move |source| LabError::File { path, source };
         let read = |file: &str| {
-            let path = format!("/proc/{process}/{file}");
-            fs::read_to_string(&path).map_err(failed(&path))
+            let path = folder.join(file);
+            fs::read_to_string(&path).map_err(failed(path))
         };
         let memory = read("smaps_rollup")?;
-        let stat = read("stat")?;
-        let descriptors = fs::read_dir(format!("/proc/{process}/fd"))
-            .map_err(failed("/proc: descriptors"))?
-            .count() as u64;
+        let (stat, status) = (read("stat")?, read("status")?);
+        let path = folder.join("fd");
+        let descriptors = fs::read_dir(&path).map_err(failed(path))?.count() as u64;
         Ok(Self {
             resident: kilobytes(&memory, "Rss:"),
+            peak: kilobytes(&status, "VmHWM:"),
             proportional: kilobytes(&memory, "Pss:"),
             anonymous: kilobytes(&memory, "Anonymous:"),
             descriptors,
             cpu: cpu(&stat).unwrap_or_default(),
+        })
+    }
+}
+
+impl Usage {
+    /// The sum of a process and those that it has started. Processes that are gone count nothing.
+    pub(crate) fn of_family(process: u32) -> Self {
+        let children = format!("/proc/{process}/task/{process}/children");
+        let children = fs::read_to_string(children).unwrap_or_default();
+        let own = Self::of(process).unwrap_or_default();
+        let numbers = children.split_whitespace().filter_map(|number| number.parse().ok());
+        numbers.map(Self::of_family).fold(own, |sum, one| Self {
+            resident: sum.resident + one.resident,
+            peak: sum.peak + one.peak,
+            proportional: sum.proportional + one.proportional,
+            anonymous: sum.anonymous + one.anonymous,
+            descriptors: sum.descriptors + one.descriptors,
+            cpu: sum.cpu + one.cpu,
         })
     }
 }
@@ -65,5 +87,6 @@ mod tests {
         assert_eq!(kilobytes("Rss:   12 kB\nPss:  8 kB\n", "Pss:"), 8192);
         let own = Usage::of(std::process::id()).unwrap();
         assert!(own.resident >= own.anonymous && own.descriptors > 2);
+        assert!(own.peak >= own.anonymous);
     }
 }

@@ -1,0 +1,30 @@
+//! Programs at the ends of a benchmark: the server of the load, and systems to compare with.
+//!
+//! Each is a process of its own (`bentpipe-lab bench end`), so that its processor time and its
+//! descriptors are its own.
+
+mod load;
+mod poll;
+#[cfg(feature = "quinn")]
+mod quinn;
+mod serve;
+mod splice;
+
+use crate::LabError;
+use std::process::Command;
+
+pub(super) use load::{Bulk, Direction, Paced, exchange};
+#[cfg(feature = "quinn")]
+pub use quinn::{quinn_receive, quinn_serve};
+pub use serve::serve;
+pub(super) use serve::{HEADER, received};
+pub use splice::splice;
+
+/// The command that starts an end as a process of its own: this program with other arguments.
+pub(super) fn command(arguments: &[&str]) -> Result<Command, LabError> {
+    let own = std::env::current_exe()
+        .map_err(|source| LabError::File { path: "/proc/self/exe".into(), source })?;
+    let mut command = Command::new(own);
+    command.args(["bench", "end"]).args(arguments);
+    Ok(command)
+}

@@ -1,0 +1,120 @@
+//! A proxy that moves octets from one TCP connection to another by `splice(2)`, without copying
+//! them to its own memory: the least that any proxy does.
+
+use super::poll::Poll;
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, SpliceFFlags, splice as move_pages};
+use nix::sys::epoll::EpollFlags;
+use nix::unistd::pipe2;
+use std::io;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+
+/// Octets of one move; a pipe holds 64 kB, or as much as the system permits.
+const BLOCK: usize = 256 << 10;
+/// The listener's number among the sockets.
+const LISTENER: usize = usize::MAX;
+
+/// One direction of a connection: octets wait in its pipe.
+struct Half {
+    pipe: (OwnedFd, OwnedFd),
+    waiting: usize,
+    ended: bool,
+}
+
+/// A client's connection and the one to the target.
+struct Pair {
+    streams: [TcpStream; 2],
+    halves: [Half; 2],
+}
+
+/// Forwards connections to `listen` to `target` until the process ends.
+///
+/// # Errors
+/// When the address cannot be bound or the kernel refuses to poll.
+pub fn splice(listen: SocketAddr, target: SocketAddr) -> io::Result<()> {
+    let listener = TcpListener::bind(listen)?;
+    listener.set_nonblocking(true)?;
+    let mut poll = Poll::new()?;
+    poll.add(&listener, LISTENER, EpollFlags::EPOLLIN)?;
+    let mut pairs: Vec<Option<Pair>> = Vec::new();
+    loop {
+        for number in poll.wait(u8::MAX)? {
+            if number == LISTENER {
+                while let Ok((client, _)) = listener.accept() {
+                    let free = pairs.iter().position(Option::is_none).unwrap_or(pairs.len());
+                    if free == pairs.len() {
+                        pairs.push(None);
+                    }
+                    // One that cannot be opened is closed: its client sees that.
+                    pairs[free] = Pair::open(client, target, &poll, free).ok();
+                }
+            } else if let Some(pair) = &mut pairs[number]
+                && !pair.advance()
+            {
+                pairs[number] = None;
+            }
+        }
+    }
+}
+
+impl Pair {
+    fn open(client: TcpStream, target: SocketAddr, poll: &Poll, number: usize) -> io::Result<Self> {
+        let server = TcpStream::connect(target)?;
+        let streams = [client, server];
+        for stream in &streams {
+            stream.set_nonblocking(true)?;
+            stream.set_nodelay(true)?;
+            let both = EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLET;
+            poll.add(stream, number, both)?;
+        }
+        let half = || -> io::Result<Half> {
+            let pipe = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
+            // Beyond what the system permits it stays as it is.
+            let size = nix::fcntl::FcntlArg::F_SETPIPE_SZ(BLOCK as i32);
+            let _ = nix::fcntl::fcntl(&pipe.1, size);
+            Ok(Half { pipe, waiting: 0, ended: false })
+        };
+        Ok(Self { streams, halves: [half()?, half()?] })
+    }
+
+    /// Moves what can be moved; false when both directions have ended or one has failed.
+    fn advance(&mut self) -> bool {
+        let [client, server] = &self.streams;
+        let moved =
+            self.halves[0].advance(client, server).and(self.halves[1].advance(server, client));
+        moved.is_ok() && self.halves.iter().any(|half| !half.ended)
+    }
+}
+
+impl Half {
+    fn advance(&mut self, from: &TcpStream, to: &TcpStream) -> Result<(), Errno> {
+        let flags = SpliceFFlags::SPLICE_F_MOVE | SpliceFFlags::SPLICE_F_NONBLOCK;
+        while !self.ended {
+            let read = move_pages(from, None, &self.pipe.1, None, BLOCK, flags);
+            let (stalled, over) = match read {
+                Ok(count) => (count == 0, count == 0),
+                Err(Errno::EAGAIN) => (true, false),
+                Err(error) => return Err(error),
+            };
+            self.waiting += read.unwrap_or(0);
+            // A full pipe stalls as well: when it has been emptied, there may be more to read.
+            let stalled = stalled && self.waiting == 0;
+            while self.waiting > 0 {
+                match move_pages(&self.pipe.0, None, to, None, self.waiting, flags) {
+                    Ok(count) => self.waiting -= count,
+                    Err(Errno::EAGAIN) => return Ok(()),
+                    Err(error) => return Err(error),
+                }
+            }
+            if over {
+                self.ended = true;
+                let _ = to.shutdown(Shutdown::Write); // The peer may have gone as well.
+            }
+            if stalled {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

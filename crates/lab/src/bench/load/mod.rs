@@ -1,0 +1,154 @@
+//! `bentpipe bench gateway`, `connect` and `idle`: what gateways do at most, and what that costs,
+//! beside other systems.
+//!
+//! ```text
+//!   client ──── terminal ════ hub ──── server     four namespaces joined by veth, no impairment
+//!   load        gateway       gateway  load
+//! ```
+//!
+//! The gateways encrypt, and intercept by TPROXY. Each measurement has a network and programs of
+//! its own, so nothing of one is left for the next.
+
+mod connect;
+mod gateway;
+mod idle;
+mod reference;
+
+pub use connect::connect;
+pub use gateway::gateway;
+pub use idle::idle;
+
+use super::ends::{self, HEADER, exchange};
+use super::figures::{BenchReport, Figures, MAIN, Machine, chosen, interleave};
+use crate::LabError;
+use crate::live::{Carrier, Clients, DirectConfig, DirectNetwork, OtherSystem, Program};
+use rt::Clock;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use testbed::Satellite;
+use units::{BitRate, Span};
+
+/// How a benchmark of this folder is run.
+#[derive(Clone, Debug)]
+pub struct LoadConfig {
+    /// Less time and fewer cases, for a first look.
+    pub quick: bool,
+    /// Runs of each case.
+    pub runs: u32,
+    /// Parts of the names of cases; all cases when empty.
+    pub only: Vec<String>,
+    /// Systems to compare with, besides those that are built in.
+    pub others: Vec<OtherSystem>,
+    /// The gateways' configured rate in each direction; without one they find it.
+    pub rate: Option<BitRate>,
+    /// Seconds of each measurement; where none are given, those of the benchmark.
+    pub length: Option<Span>,
+    /// Connections of `bench idle`.
+    pub connections: usize,
+}
+
+/// Port of the server.
+const PORT: u16 = 7000;
+/// What a measurement begins with at most, before anything counts.
+const SETTLING: Span = Span::from_secs(2);
+/// Gateways give memory back by then.
+const LATER: Span = Span::from_secs(5);
+
+/// One system among those that take turns.
+#[derive(Clone, Copy, Debug)]
+enum System<'a> {
+    Network(Carrier<'a>),
+    /// QUIC from memory to memory ([`reference`]).
+    Reference,
+}
+
+/// Two proxies that splice, one in the place of each gateway.
+fn splice_proxy() -> OtherSystem {
+    let proxy = |listen: &str, target: &str| {
+        format!("exec {{lab}} bench end splice {{{listen}}}:{PORT} {{{target}}}:{PORT}")
+    };
+    OtherSystem {
+        name: "splice-proxy".to_owned(),
+        hub: proxy("hub", "server"),
+        terminal: proxy("terminal_lan", "hub"),
+        clients: Clients::Forwarded,
+        files: BTreeMap::new(),
+    }
+}
+
+/// Runs `cases` of `bench` with every system in turn.
+fn run(
+    bench: &'static str,
+    config: &LoadConfig,
+    cases: &[String],
+    length: Span,
+    mut measure: impl FnMut(&str, System<'_>) -> Result<Figures, LabError>,
+    note: &mut dyn FnMut(&str),
+) -> Result<BenchReport, LabError> {
+    let machine = Machine::here();
+    let cases = chosen(cases, &config.only)?;
+    let splice = splice_proxy();
+    let mut systems = vec![
+        ("kernel-tcp", System::Network(Carrier::Kernel)),
+        (splice.name.as_str(), System::Network(Carrier::Other(&splice))),
+    ];
+    for other in &config.others {
+        systems.push((&other.name, System::Network(Carrier::Other(other))));
+    }
+    if cfg!(feature = "quinn") && bench == "gateway" {
+        systems.push(("quinn", System::Reference));
+    }
+    systems.push((MAIN, System::Network(Carrier::Gateways)));
+    let measured = interleave(
+        config.runs,
+        &cases,
+        &systems,
+        |number, system| measure(&cases[number], system),
+        note,
+    );
+    let (series, notes) = measured?;
+    Ok(BenchReport {
+        bench,
+        machine,
+        debug_build: cfg!(debug_assertions),
+        runs: config.runs,
+        seconds: length.as_secs_f64(),
+        results: series.results(MAIN),
+        notes,
+    })
+}
+
+/// A network with the server of the load.
+struct Loaded {
+    // Dropped before its host.
+    _server: Program,
+    network: DirectNetwork,
+}
+
+impl Loaded {
+    fn start(
+        config: &LoadConfig,
+        carrier: Carrier<'_>,
+        connections: usize,
+    ) -> Result<Self, LabError> {
+        let direct = DirectConfig { carrier, rate: config.rate, connections };
+        let serve = |net: &Satellite, address: SocketAddr| {
+            let command = ends::command(&["serve", &address.to_string()])?;
+            Ok(Program::start(Some(&net.server), command, "")?)
+        };
+        let probe = |reach| exchange(reach, HEADER).map(drop);
+        let (network, server) = DirectNetwork::new(direct, PORT, serve, probe)?;
+        Ok(Self { _server: server, network })
+    }
+}
+
+/// An error of the load's clients.
+fn failed(what: &str) -> impl Fn(io::Error) -> LabError + '_ {
+    move |error| LabError::Request(format!("{what}: {error}"))
+}
+
+fn wait(span: Span) {
+    let clock = Clock::new();
+    clock.sleep_until(clock.now() + span);
+}

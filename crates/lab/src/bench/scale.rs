@@ -1,0 +1,305 @@
+//! `bentpipe bench scale`: one hub and many terminals.
+//!
+//! ```text
+//!   requests ─ SOCKS5 ─ terminal ─┐
+//!              SOCKS5 ─ terminal ─┼─ UDP on the loopback interface ─ hub ─ server
+//!              SOCKS5 ─ terminal ─┘
+//! ```
+//!
+//! Each terminal is a gateway's process. What is measured is the hub: its memory and processor
+//! time for idle terminals, how long all take to connect, what active ones cost, and how long a
+//! reload takes.
+
+mod texts;
+
+use super::ends::exchange;
+use super::figures::{BenchReport, Figures, MAIN, Machine, interleave, quantile};
+use crate::LabError;
+use crate::live::{Gateway, Program, Usage};
+use gateway::{PrivateKey, SystemEntropy};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use rt::Clock;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::thread;
+use std::time::Duration;
+use testbed::traffic::Way;
+use units::{Instant, Span};
+
+/// How the benchmark is run.
+#[derive(Clone, Debug)]
+pub struct ScaleConfig {
+    /// Terminals.
+    pub terminals: usize,
+    /// Terminals whose clients send requests, at most as many as there are.
+    pub active: usize,
+    /// How long each state is measured.
+    pub length: Span,
+    /// Runs.
+    pub runs: u32,
+}
+
+/// Memory that a terminal's process takes, at most, octets: what must be free for each.
+const PROCESS: u64 = 6 << 20;
+/// How long all terminals may take to connect.
+const PATIENCE: Span = Span::from_secs(300);
+/// How long a reload may take.
+const RELOAD: Span = Span::from_secs(60);
+/// What is measured begins so long after the last change.
+const SETTLING: Span = Span::from_secs(5);
+/// Time between two requests of an active terminal.
+const THOUGHT: Span = Span::from_millis(100);
+/// Octets of a request and of its response.
+const OCTETS: usize = 1_000;
+/// What the hub logs when a reload is complete.
+const RELOADED: &str = "reloaded";
+
+/// Measures a hub with its terminals.
+///
+/// # Errors
+/// When there is too little memory for the terminals' processes, they do not all connect, or a
+/// gateway ends.
+pub fn scale(config: &ScaleConfig, note: &mut dyn FnMut(&str)) -> Result<BenchReport, LabError> {
+    let machine = Machine::here();
+    enough_memory(config.terminals)?;
+    let cases = [format!("terminals-{}", config.terminals)];
+    let measured = interleave(config.runs, &cases, &[(MAIN, ())], |_, ()| measure(config), note);
+    let (series, notes) = measured?;
+    Ok(BenchReport {
+        bench: "scale",
+        machine,
+        debug_build: cfg!(debug_assertions),
+        runs: config.runs,
+        seconds: config.length.as_secs_f64(),
+        results: series.results(MAIN),
+        notes,
+    })
+}
+
+fn enough_memory(terminals: usize) -> Result<(), LabError> {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let available = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
+    let needed = terminals as u64 * PROCESS;
+    match available.map(|kilobytes| kilobytes * 1024) {
+        Some(available) if available < needed => Err(LabError::Request(format!(
+            "{terminals} terminals need {} MB of memory, of which {} are available",
+            needed >> 20,
+            available >> 20
+        ))),
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn measure(config: &ScaleConfig) -> Result<Figures, LabError> {
+    let mut site = Site::start(config)?;
+    let mut figures = Figures::default();
+    let alone = site.hub_usage()?;
+    let started = site.start_terminals(config)?;
+    figures.add("start-up", "s", started.as_secs_f64());
+    site.wait(SETTLING);
+    let before = site.hub_usage()?;
+    site.wait(config.length);
+    let after = site.hub_usage()?;
+    let count = config.terminals as f64;
+    let grown = after.resident.saturating_sub(alone.resident) as f64 / count;
+    figures.add("memory-idle", "octets/terminal", grown);
+    // Core-seconds per second and terminal, in millionths.
+    let share = |before: Usage, after: Usage| {
+        (after.cpu - before.cpu) / config.length.as_secs_f64() / count * 1e6
+    };
+    figures.add("cpu-idle", "us/s/terminal", share(before, after));
+    let before = site.hub_usage()?;
+    let latencies = site.request(config)?;
+    let after = site.hub_usage()?;
+    figures.add("cpu-active", "us/s/terminal", share(before, after));
+    figures.add("requests", "requests/s", latencies.len() as f64 / config.length.as_secs_f64());
+    for (name, part) in [("latency-p50", 0.5), ("latency-p99", 0.99)] {
+        figures.add(name, "ms", quantile(&latencies, part).unwrap_or(f64::NAN) * 1e3);
+    }
+    figures.add("reload", "s", site.reload()?.as_secs_f64());
+    site.check()?;
+    Ok(figures)
+}
+
+/// The hub, its terminals, and a server.
+struct Site {
+    clock: Clock,
+    // Dropped in this order: without its terminals a hub has nothing to wait for.
+    terminals: Vec<Gateway>,
+    hub: Gateway,
+    _server: Program,
+    server: SocketAddr,
+    hub_at: SocketAddr,
+    metrics: SocketAddr,
+    /// Of the terminals, and last the hub's.
+    keys: Vec<PrivateKey>,
+    folder: Folder,
+}
+
+/// A directory that is removed in the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn hub(&self) -> PathBuf {
+        self.0.join("hub.toml")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn failed(what: &str) -> impl Fn(io::Error) -> LabError + '_ {
+    move |error| LabError::Request(format!("{what}: {error}"))
+}
+
+/// Writes a file that only this user can read: there is a key in it.
+fn write(path: &Path, text: &str) -> Result<(), LabError> {
+    let failed = |source| LabError::File { path: path.to_owned(), source };
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    options.open(path).and_then(|mut file| file.write_all(text.as_bytes())).map_err(failed)
+}
+
+impl Site {
+    fn start(config: &ScaleConfig) -> Result<Self, LabError> {
+        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let free = || TcpListener::bind(any).and_then(|socket| socket.local_addr());
+        let udp = UdpSocket::bind(any).and_then(|socket| socket.local_addr());
+        let no_port = failed("a free port");
+        let hub_at = udp.map_err(&no_port)?;
+        let (metrics, server) = (free().map_err(&no_port)?, free().map_err(&no_port)?);
+        let keys: Vec<PrivateKey> =
+            (0..=config.terminals).map(|_| PrivateKey::generate(&mut SystemEntropy)).collect();
+        let path = std::env::temp_dir().join(format!("bentpipe-scale-{}", std::process::id()));
+        fs::create_dir_all(&path).map_err(failed("a directory"))?;
+        let folder = Folder(path);
+        write(&folder.hub(), &texts::hub(hub_at, metrics, &keys))?;
+        let command = super::ends::command(&["serve", &server.to_string()])?;
+        let served = Program::start(None, command, "")?;
+        let hub = Gateway::start_from(&folder.hub(), "hub")?;
+        let (clock, terminals) = (Clock::new(), Vec::new());
+        let mut site =
+            Self { clock, terminals, hub, _server: served, server, hub_at, metrics, keys, folder };
+        site.wait_until(RELOAD, "the hub answers", |site| site.sessions().is_ok())?;
+        Ok(site)
+    }
+
+    fn wait(&self, span: Span) {
+        self.clock.sleep_until(self.clock.now() + span);
+    }
+
+    /// Waits until `condition` holds; returns how long that took.
+    fn wait_until(
+        &mut self,
+        patience: Span,
+        what: &str,
+        condition: impl Fn(&Self) -> bool,
+    ) -> Result<Span, LabError> {
+        let start = self.clock.now();
+        while !condition(self) {
+            self.check()?;
+            if self.clock.now().since(start) > patience {
+                return Err(LabError::Request(format!("{what}: not within {patience}")));
+            }
+            self.wait(Span::from_millis(20));
+        }
+        Ok(self.clock.now().since(start))
+    }
+
+    /// Whether all gateways still run.
+    fn check(&mut self) -> Result<(), LabError> {
+        self.hub.check()?;
+        self.terminals.iter_mut().try_for_each(Gateway::check)
+    }
+
+    fn hub_usage(&mut self) -> Result<Usage, LabError> {
+        Usage::of(self.hub.id())
+    }
+
+    /// Sessions that the hub has begun.
+    fn sessions(&self) -> io::Result<u64> {
+        let mut stream = TcpStream::connect(self.metrics)?;
+        stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+        stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n")?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text)?;
+        let line = text.lines().find_map(|line| line.strip_prefix("bentpipe_sessions_total "));
+        let number = line.and_then(|number| number.trim().parse::<f64>().ok());
+        number.map(|number| number as u64).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    /// Starts all terminals; returns how long it took until all had a session.
+    fn start_terminals(&mut self, config: &ScaleConfig) -> Result<Span, LabError> {
+        let start = self.clock.now();
+        let hub_key = self.keys[config.terminals].public().to_string();
+        for number in 0..config.terminals {
+            let text = texts::terminal(number, self.hub_at, &self.keys[number], &hub_key);
+            self.terminals.push(Gateway::start(None, "terminal", &text)?);
+        }
+        let all = config.terminals as u64;
+        self.wait_until(PATIENCE, "a session of every terminal", |site| {
+            site.sessions().is_ok_and(|sessions| sessions >= all)
+        })?;
+        Ok(self.clock.now().since(start))
+    }
+
+    /// Sends requests from the active terminals; returns how long each took, sorted, in seconds.
+    fn request(&self, config: &ScaleConfig) -> Result<Vec<f64>, LabError> {
+        let (latencies, until) = (Mutex::new(Vec::new()), self.clock.now() + config.length);
+        let active = config.active.min(config.terminals);
+        let done: io::Result<()> = thread::scope(|scope| {
+            let work = |number: usize| {
+                let terminal = number * config.terminals / active;
+                let reach = (Way::Socks5(texts::proxy(terminal)), self.server);
+                let latencies = &latencies;
+                scope.spawn(move || request_until(reach, until, latencies))
+            };
+            let workers: Vec<_> = (0..active).map(work).collect();
+            workers.into_iter().try_for_each(|worker| {
+                worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })
+        });
+        done.map_err(failed("a request"))?;
+        let mut latencies =
+            latencies.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        latencies.sort_by(f64::total_cmp);
+        Ok(latencies)
+    }
+
+    /// Adds a terminal to the hub's list; returns how long it takes until the hub has reloaded.
+    fn reload(&mut self) -> Result<Span, LabError> {
+        let key = PrivateKey::generate(&mut SystemEntropy);
+        let added = self.keys.len() - 1;
+        self.keys.insert(added, key);
+        write(&self.folder.hub(), &texts::hub(self.hub_at, self.metrics, &self.keys))?;
+        let hub = Pid::from_raw(self.hub.id() as i32);
+        kill(hub, Signal::SIGHUP).map_err(|error| failed("SIGHUP to the hub")(error.into()))?;
+        self.wait_until(RELOAD, "the hub's reload", |site| site.hub.said().contains(RELOADED))
+    }
+}
+
+fn request_until(
+    reach: (Way, SocketAddr),
+    until: Instant,
+    latencies: &Mutex<Vec<f64>>,
+) -> io::Result<()> {
+    let clock = Clock::new();
+    let mut own = Vec::new();
+    while clock.now() < until {
+        let start = clock.now();
+        exchange(reach, OCTETS)?;
+        own.push(clock.now().since(start).as_secs_f64());
+        clock.sleep_until(clock.now() + THOUGHT);
+    }
+    latencies.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(own);
+    Ok(())
+}
