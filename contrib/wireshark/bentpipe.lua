@@ -395,6 +395,9 @@ local function extension_frame(c, tree, flags)
   tree:add(f["relay.length"], range, len)
   if flags ~= 0x10 then
     tree:add(f["relay.data"], c:take(len, "content"))
+    if flags == 0x11 then
+      return string.format("PADDING, %d bytes", len)
+    end
     return string.format("unknown frame 0x%02x, %d bytes", flags, len)
   end
   local after = c.at + len

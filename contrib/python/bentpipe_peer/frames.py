@@ -132,6 +132,13 @@ class GoAway:
 
 
 @dataclass(frozen=True)
+class Padding:
+    """Octets that the receiver discards (RLY-1.11)."""
+
+    length: int
+
+
+@dataclass(frozen=True)
 class Unknown:
     """An extension frame of a kind that is not known (RLY-1.10)."""
 
@@ -147,7 +154,7 @@ class BadOpening:
 
 
 Frame = Union[StreamFrame, Accept, Reset, Credit, Shared, Datagram, Piece, Grant, Need, Families,
-              GoAway, Unknown, BadOpening]
+              GoAway, Padding, Unknown, BadOpening]
 
 
 class Unreadable(Malformed):
@@ -188,6 +195,8 @@ def encode(frame: Frame, last: bool = False) -> bytes:
         case GoAway(opened, leaves):
             content = put_varint(opened) + bytes([leaves])
             return b"\x10" + put_varint(len(content)) + content
+        case Padding(length):
+            return b"\x11" + put_varint(length) + bytes(length)
         case Unknown(kind, content):
             return bytes([kind]) + put_varint(len(content)) + content
         case BadOpening():
@@ -316,13 +325,15 @@ def _decode_other(reader: Reader, first: int) -> Frame:
     return (Grant, Need, Families)[kind - 7](_varint(reader), _varint(reader))
 
 
-def _decode_extension(reader: Reader, first: int) -> GoAway | Unknown:
+def _decode_extension(reader: Reader, first: int) -> GoAway | Padding | Unknown:
     """Reads an extension frame; octets behind the known content are skipped (RLY-1.10)."""
     content = reader.take(_varint(reader))
     if first == 0x10:
         inner = Reader(content)
         opened = _varint(inner)
         return GoAway(opened, bool(inner.uint(1) & 1))
+    if first == 0x11:
+        return Padding(len(content))
     return Unknown(first, content)
 
 

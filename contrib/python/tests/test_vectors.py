@@ -264,6 +264,8 @@ def describe_frame(frame: frames.Frame) -> Vector:
             return {"frame": "FAMILIES", "number": number, "ipv4": bits & 3, "ipv6": bits >> 2 & 3}
         case frames.GoAway(opened, leaves):
             return {"frame": "GOAWAY", "opened": opened, "leaves": leaves}
+        case frames.Padding():
+            return {"frame": "PADDING"}
         case frames.Unknown(kind):
             return {"frame": "unknown", "kind": kind}
         case frames.BadOpening(key):

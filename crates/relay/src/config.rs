@@ -97,6 +97,9 @@ pub struct RelayConfig {
     /// Whether what the path takes is found by probing, below [`mtu`](Self::mtu). Without that it
     /// takes `mtu`, or what [`Relay::set_mtu`](crate::Relay::set_mtu) says.
     pub probe_mtu: bool,
+    /// Whether the rate is estimated by packets of padding while there is no data. Without that, or
+    /// for a peer that does not skip extension frames, the first data estimates it.
+    pub probe_rate: bool,
     /// Bytes of IP and UDP in each packet: [`IPV4_UDP`] or [`IPV6_UDP`].
     pub ip_overhead: usize,
     /// Bytes that the link adds to each IP packet and that count against the rate.
@@ -148,6 +151,7 @@ impl RelayConfig {
             path_metrics: None,
             mtu: 1500,
             probe_mtu: false,
+            probe_rate: false,
             ip_overhead: IPV4_UDP,
             link_overhead: 0,
             max_streams: 4096,

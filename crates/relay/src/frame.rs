@@ -12,6 +12,7 @@
 //! NEED     0 0 0 0 1 0 0 0   number, bytes that wait / 1024
 //! FAMILIES 0 0 0 0 1 0 0 1   number, address families that the hub reaches
 //! GOAWAY   0 0 0 1 0 0 0 0   length, streams opened, flags (1 byte; 1: no session follows)
+//! PADDING  0 0 0 1 0 0 0 1   length, zeros
 //! other    0 0 0 1 n n n n   length, octets that a receiver without this frame skips
 //! ```
 //!
@@ -49,6 +50,7 @@ const FAMILIES: u8 = 0x09;
 /// First octet of the first extension frame; all of them have a length.
 const EXTENSION: u8 = 0x10;
 const GOAWAY: u8 = EXTENSION;
+const PADDING: u8 = EXTENSION + 1;
 
 /// Bytes of a packet worth a PIECE.
 pub(crate) const LEAST_PIECE: usize = 32;
@@ -135,6 +137,8 @@ pub(crate) enum Frame<'a> {
         opened: u64,
         leaves: bool,
     },
+    /// Octets that only take up space.
+    Padding,
     /// An extension frame of an unknown kind, skipped by its length.
     Unknown {
         kind: u8,
@@ -259,7 +263,10 @@ impl<'a> Writer<'a> {
                     let len = varint_len(opened) as u64 + 1;
                     (GOAWAY, None, [Some(len), Some(opened)], Some(u8::from(leaves)))
                 }
-                Frame::Stream { .. } | Frame::Datagram { .. } | Frame::Piece { .. } => {
+                Frame::Stream { .. }
+                | Frame::Datagram { .. }
+                | Frame::Piece { .. }
+                | Frame::Padding => {
                     unreachable!("a frame with data has a writer of its own")
                 }
                 Frame::Unknown { .. } | Frame::BadOpening { .. } => {
@@ -320,6 +327,17 @@ impl<'a> Writer<'a> {
         fill(self.claim(len));
         self.closed = !with_length;
         Some(len)
+    }
+
+    /// Fills the room with PADDING.
+    pub(crate) fn padding(&mut self) {
+        let room = self.left();
+        // A length of two octets is used from 128 octets on.
+        let len = if room < 2 + 128 { room.checked_sub(2) } else { Some(room - 3) };
+        let Some(len) = len else { return };
+        self.byte(PADDING);
+        self.varint(len as u64);
+        self.claim(len).fill(0);
     }
 
     /// Writes a DATAGRAM if it fits; says whether it did.

@@ -113,10 +113,10 @@ impl Relay {
         now: Instant,
     ) -> Self {
         let mut relay = Self { cached_metrics: cached, ..Self::new(config, None, true, now) };
-        relay.streams.set_peer(limits);
+        relay.peer = Some(limits);
+        relay.streams.set_peer(limits, relay.sends_padding());
         let session = session_config(config, limits, relay.cached_metrics);
         relay.session = Some(Session::listen(&session));
-        relay.peer = Some(limits);
         relay.begin_path(limits);
         relay
     }

@@ -126,6 +126,15 @@ impl UpperLayer for Streams {
         Some(NewPacket { len, handle })
     }
 
+    fn accepts_padding(&self) -> bool {
+        Self::accepts_padding(self)
+    }
+
+    fn fill_padding(&mut self, room: &mut [u8]) -> Option<NewPacket> {
+        let (len, handle) = Self::padding(self, room);
+        Some(NewPacket { len, handle })
+    }
+
     fn fill_retransmission(&mut self, _number: Seq24, handle: u64, room: &mut [u8]) -> usize {
         Self::again(self, handle, room)
     }

@@ -2,8 +2,8 @@
 
 use super::{
     ACCEPT, CHARGED, CREDIT, CREDIT_UNIT, DATAGRAM, END, EXTENSION, FAMILIES, Frame, FrameError,
-    GOAWAY, GRANT, HUB, LEAST_PIECE, LENGTH, NEED, OPEN, Open, PIECE, PartialOffset, RESET, SHARED,
-    STREAM, WIDE,
+    GOAWAY, GRANT, HUB, LEAST_PIECE, LENGTH, NEED, OPEN, Open, PADDING, PIECE, PartialOffset,
+    RESET, SHARED, STREAM, WIDE,
 };
 use crate::datagram::LARGEST;
 use crate::families::Families;
@@ -120,6 +120,7 @@ impl<'a> Reader<'a> {
                 let opened = content.varint()?;
                 Ok(Frame::GoAway { opened, leaves: content.byte()? & 1 != 0 })
             }
+            PADDING => Ok(Frame::Padding),
             _ => Ok(Frame::Unknown { kind: flags }),
         }
     }

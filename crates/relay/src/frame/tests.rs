@@ -197,6 +197,23 @@ fn an_opening_with_an_undefined_value_ends_where_it_must() {
     }
 }
 
+/// RLY-1.11
+#[test]
+fn padding_fills_a_packet() {
+    for size in [0, 1, 2, 3, 129, 130, 131, 1_440] {
+        let mut room = vec![0xff; size];
+        let mut writer = Writer::new(&mut room);
+        writer.padding();
+        let len = writer.written();
+        assert!(len + 1 >= size || len == 0, "{len} of {size}");
+        let mut reader = Reader::new(&room[..len]);
+        if len > 0 {
+            assert_eq!(reader.frame(), Ok(Frame::Padding), "{size}");
+        }
+        assert!(reader.is_empty(), "{size}");
+    }
+}
+
 /// RLY-1.10
 #[test]
 fn unknown_extension_frames_are_skipped_by_their_length() {

@@ -78,6 +78,11 @@ impl Relay {
         peer.and(self.config.capabilities).contains(Capabilities::ORDERLY_END)
     }
 
+    /// Whether padding estimates the rate: the peer skips extension frames.
+    pub(super) fn sends_padding(&self) -> bool {
+        self.config.probe_rate && self.can_end_in_order()
+    }
+
     /// Resets the session, so that the peer knows at once that this side stops: poll for what is
     /// to be sent a last time. Streams are gone without an event.
     pub fn close(&mut self, now: Instant) {
@@ -119,7 +124,7 @@ impl Relay {
             self.lose(now, DisconnectReason::PeerRestarted);
         }
         let config = session_config(&self.config, limits, self.cached_metrics);
-        self.streams.set_peer(limits);
+        self.streams.set_peer(limits, self.sends_padding());
         self.streams.announce_families(self.families);
         let mut session = Session::listen_after(&config, last);
         session.block_data(self.is_held);
@@ -133,7 +138,7 @@ impl Relay {
     /// Begins a terminal's session with a hub that announced `limits`.
     pub(super) fn begin_session(&mut self, now: Instant, limits: Limits) {
         (self.peer, self.peer_left) = (Some(limits), None);
-        self.streams.set_peer(limits);
+        self.streams.set_peer(limits, self.sends_padding());
         self.incarnation += 1;
         let config = session_config(&self.config, limits, self.cached_metrics);
         self.session = Some(Session::connect(&config, now, self.incarnation));

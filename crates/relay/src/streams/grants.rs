@@ -5,6 +5,7 @@
 
 use super::Streams;
 use super::sending::Control;
+use crate::config::announced_rate;
 use crate::frame::CREDIT_UNIT;
 use units::{BitRate, Instant, Span};
 
@@ -44,6 +45,11 @@ impl Grants {
 }
 
 impl Streams {
+    /// Rate at which the peer can receive, as it has announced it.
+    pub(crate) fn peer_rate(&self) -> Option<BitRate> {
+        announced_rate(self.peer)
+    }
+
     /// Tells a terminal what it may send.
     pub(crate) fn grant(&mut self, rate: BitRate) {
         let value = (rate.as_bps() / 1_000).max(1);

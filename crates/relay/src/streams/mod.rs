@@ -13,7 +13,7 @@ mod grants;
 mod receiving;
 mod sending;
 
-use crate::config::{RelayConfig, announced_rate};
+use crate::config::RelayConfig;
 use crate::datagram::Datagrams;
 use crate::fair::Owner;
 use crate::frame::Open;
@@ -51,6 +51,8 @@ pub(crate) struct Streams {
     unsent_most: u64,
     /// What the peer announced.
     peer: Limits,
+    /// Packets of padding may be sent.
+    sends_padding: bool,
     streams: BTreeMap<StreamId, Stream>,
     /// Streams in the map that the peer opened, and that this side opened.
     open_remote: usize,
@@ -107,6 +109,7 @@ impl Streams {
             send_pool: SendPool::new(config.send_pool),
             unsent_most: config.unsent_limit,
             peer: config.limits(),
+            sends_padding: false,
             streams: BTreeMap::new(),
             open_remote: 0,
             open_local: 0,
@@ -143,8 +146,9 @@ impl Streams {
     }
 
     /// Takes what the peer announced. Nothing has been sent yet.
-    pub(crate) fn set_peer(&mut self, limits: Limits) {
+    pub(crate) fn set_peer(&mut self, limits: Limits, sends_padding: bool) {
         self.peer = limits;
+        self.sends_padding = sends_padding;
         self.shared =
             SharedCredit { size: u64::from(limits.shared_credit), charged: 0, returned: 0 };
         for stream in self.streams.values_mut() {
@@ -155,11 +159,6 @@ impl Streams {
         for id in ids {
             self.make_room_known(id);
         }
-    }
-
-    /// Rate at which the peer can receive, as it has announced it.
-    pub(crate) fn peer_rate(&self) -> Option<BitRate> {
-        announced_rate(self.peer)
     }
 
     /// The time, and what the session knows by now of the round trip and of its rate.

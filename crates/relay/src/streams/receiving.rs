@@ -57,6 +57,7 @@ impl Streams {
                 self.statistics.bad_frames += 1;
             }
             Frame::GoAway { opened, leaves } => self.receive_go_away(opened, leaves),
+            Frame::Padding => {}
             Frame::Unknown { .. } => self.statistics.unknown_frames += 1,
             Frame::BadOpening { id } => self.receive_bad_opening(id),
             Frame::Datagram { packet } => self.datagrams.receive(self.now, packet.to_vec()),

@@ -160,6 +160,19 @@ impl Streams {
         Some((packet.len, self.packets.insert(packet) as u64))
     }
 
+    /// Whether packets of padding may be sent: not in a session that ends.
+    pub(crate) fn accepts_padding(&self) -> bool {
+        self.sends_padding && !self.draining.is_draining()
+    }
+
+    /// Fills `room` for a new number with padding; returns the bytes used and the packet's handle.
+    pub(crate) fn padding(&mut self, room: &mut [u8]) -> (usize, u64) {
+        let mut writer = Writer::new(room);
+        writer.padding();
+        let packet = Packet { len: writer.written(), ..Packet::default() };
+        (packet.len, self.packets.insert(packet) as u64)
+    }
+
     /// Whether an entry that asks to go before others waits in another class by now.
     fn has_left_class(&mut self, class: Class, entry: Entry) -> bool {
         let place = match entry {

@@ -645,7 +645,7 @@ proptest! {
 fn first_bytes_of_many_streams_are_beside_the_pool() {
     let config = RelayConfig { send_pool: 1 << 20, ..RelayConfig::new("x") };
     let mut streams = Streams::new(&config, false, Instant::ZERO);
-    streams.set_peer(config.limits());
+    streams.set_peer(config.limits(), false);
     let now = Instant::ZERO;
     let open = |streams: &mut Streams, owner| {
         let id = streams.open(now, Target::name("x", 1), Priority::Normal).expect("opened");
@@ -669,7 +669,7 @@ fn first_bytes_of_many_streams_are_beside_the_pool() {
 fn octets_that_are_written_one_by_one_take_no_more_than_their_owners_share() {
     let config = RelayConfig::new("x");
     let mut streams = Streams::new(&config, false, Instant::ZERO);
-    streams.set_peer(config.limits());
+    streams.set_peer(config.limits(), false);
     let rate = BitRate::from_mbps(1);
     let mut now = Instant::ZERO;
     let open = |streams: &mut Streams, owner| {

@@ -116,6 +116,7 @@ impl Setting {
         (terminal.control, hub.control) = (self.control, self.control);
         // As gateways do by default.
         (terminal.probe_mtu, hub.probe_mtu) = (true, true);
+        (terminal.probe_rate, hub.probe_rate) = (true, true);
         if self.secure {
             acquaint(&mut terminal, &mut hub, self.seed);
         }

@@ -97,6 +97,12 @@ pub(crate) trait CongestionController {
         false
     }
 
+    /// Payload octets of the padding packet that is sent if there is no data, at most; `None` if
+    /// none is sent.
+    fn padding(&self) -> Option<usize> {
+        None
+    }
+
     /// Minimum and maximum interval between POLLs.
     fn poll_range(&self) -> Range<Span> {
         Span::ZERO..Span::MAX
@@ -123,8 +129,13 @@ pub(crate) trait CongestionController {
         false
     }
 
+    /// A padding packet is sent after `octets` in total. Returns whether a POLL is sent with it.
+    fn on_padding(&mut self, now: Instant, octets: u64) -> bool {
+        self.on_data(now, octets)
+    }
+
     /// Data is sent after an idle time. Returns whether the window restarts with slow start.
-    fn on_restart(&mut self, _idle: Span) -> bool {
+    fn on_restart(&mut self, _now: Instant, _idle: Span) -> bool {
         false
     }
 

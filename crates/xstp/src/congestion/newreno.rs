@@ -112,7 +112,7 @@ impl CongestionController for NewReno {
         }
     }
 
-    fn on_restart(&mut self, idle: Span) -> bool {
+    fn on_restart(&mut self, _: Instant, idle: Span) -> bool {
         let restarts = self.restart_after.is_some_and(|limit| idle >= limit);
         if restarts {
             self.slow_start();
@@ -204,12 +204,12 @@ mod tests {
         let mut reno = controller(4);
         reno.on_ack(&ack(40_000, 0, 1, 1));
         let grown = reno.cwnd;
-        reno.on_restart(Span::from_secs(3600));
+        reno.on_restart(Instant::ZERO, Span::from_secs(3600));
         assert_eq!(reno.cwnd, grown, "never by default");
         reno.restart_after = Some(Span::from_secs(3));
-        reno.on_restart(Span::from_secs(2));
+        reno.on_restart(Instant::ZERO, Span::from_secs(2));
         assert_eq!(reno.cwnd, grown);
-        reno.on_restart(Span::from_secs(3));
+        reno.on_restart(Instant::ZERO, Span::from_secs(3));
         assert_eq!(reno.cwnd, reno.initial);
         assert!(reno.in_slow_start());
     }

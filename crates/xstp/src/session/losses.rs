@@ -148,7 +148,7 @@ impl Session {
 
     /// Restarts with slow start after the configured time without transmissions of data.
     fn restart_when_idle(&mut self, now: Instant) -> bool {
-        self.sender.idle_time(now).is_some_and(|idle| self.congestion.on_restart(idle))
+        self.sender.idle_time(now).is_some_and(|idle| self.congestion.on_restart(now, idle))
     }
 }
 

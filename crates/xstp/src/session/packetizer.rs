@@ -17,6 +17,7 @@ pub(super) struct StagedPacket {
     /// Offset of the payload.
     pub(super) at: usize,
     pub(super) len: usize,
+    pub(super) is_padding: bool,
 }
 
 impl Session {
@@ -71,7 +72,14 @@ impl Session {
         self.statistics.data_retransmitted += 1;
         self.statistics.data_bytes_retransmitted += len as u64;
         self.polling.on_data_sent(len);
-        Some(StagedPacket { number, at, len })
+        Some(StagedPacket { number, at, len, is_padding: false })
+    }
+
+    /// Payload octets of the padding packet that is sent if there is no data, at most.
+    pub(super) fn padding(&self, upper: &impl UpperLayer) -> Option<usize> {
+        let may_send = self.lifecycle.is_connected() && !self.lifecycle.is_opening();
+        let is_possible = may_send && !self.lifecycle.end_requested() && upper.accepts_padding();
+        self.congestion.padding().filter(|_| is_possible)
     }
 
     fn stage_new(
@@ -85,11 +93,14 @@ impl Session {
         let number = self.sender.table.next_number();
         let was_empty = self.sender.table.is_empty();
         let with_poll = begins || self.congestion.reserves_poll_space();
-        let mut staged = self.fill(number, parts, with_poll, upper, out);
+        let mut staged = self.fill(number, parts, with_poll, None, upper, out);
         if staged.is_none() && !begins && with_poll {
             // A packet that cannot be split may fit only without the POLL.
-            staged = self.fill(number, parts, false, upper, out);
+            staged = self.fill(number, parts, false, None, upper, out);
         }
+        let is_padding = staged.is_none();
+        let padding = self.padding(upper).filter(|_| is_padding);
+        let staged = staged.or_else(|| self.fill(number, parts, false, padding, upper, out));
         let Some((at, NewPacket { len, handle })) = staged else {
             // There is no data, or none that fits beside BGN, which is then sent alone.
             self.sender.has_new_data = parts.opening.is_some();
@@ -107,7 +118,7 @@ impl Session {
                 self.polling.request();
             }
             if let Some(idle) = self.sender.idle_time(now) {
-                self.congestion.on_restart(idle);
+                self.congestion.on_restart(now, idle);
             }
             self.schedule_window(now);
         }
@@ -115,8 +126,7 @@ impl Session {
         self.statistics.data_sent += 1;
         self.statistics.data_bytes_sent += len as u64;
         self.polling.on_data_sent(len);
-        self.sender.has_new_data = upper.has_new_data();
-        Some(StagedPacket { number, at, len })
+        Some(StagedPacket { number, at, len, is_padding })
     }
 
     /// Places new data behind the octets of `parts`, and of a POLL if there is one; returns its
@@ -126,6 +136,7 @@ impl Session {
         number: Seq24,
         parts: &SegmentParts<'_>,
         with_poll: bool,
+        padding: Option<usize>,
         upper: &mut impl UpperLayer,
         out: &mut [u8],
     ) -> Option<(usize, NewPacket)> {
@@ -136,7 +147,10 @@ impl Session {
         let end = out.len().min(self.sender.max_segment()).checked_sub(spare)?;
         let payload = out.get_mut(at..end)?;
         let room = payload.len();
-        let packet = upper.fill_new(number, payload)?;
+        let packet = match padding {
+            Some(octets) => upper.fill_padding(&mut payload[..octets.min(room)])?,
+            None => upper.fill_new(number, payload)?,
+        };
         Some((at, NewPacket { len: packet.len.min(room), ..packet }))
     }
 

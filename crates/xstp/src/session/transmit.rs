@@ -43,7 +43,7 @@ impl Session {
         upper: &mut impl UpperLayer,
         out: &mut [u8],
     ) -> Option<usize> {
-        self.sender.has_new_data = upper.has_new_data();
+        self.sender.has_new_data = upper.has_new_data() || self.padding(upper).is_some();
         if self.is_drained() {
             self.apply(now, StateInput::Drained);
         }
@@ -146,10 +146,16 @@ impl Session {
         parts.data = Some(staged.number);
         parts.next = self.sender.table.next_number();
         let octets = self.octets_sent();
-        if self.congestion.on_data(now, octets) {
+        let needs_poll = if staged.is_padding {
+            self.congestion.on_padding(now, octets)
+        } else {
+            self.congestion.on_data(now, octets)
+        };
+        if needs_poll {
             self.polling.request_immediate();
         }
-        self.request_poll_after(now, upper);
+        self.sender.has_new_data = upper.has_new_data() || self.padding(upper).is_some();
+        self.request_poll_after(now);
         let begins = parts.has_begin();
         let waits = self.config.xstp.poll_ends_burst && self.burst_continues(unpaced);
         let early = self.config.stp.poll_piggyback_early;
@@ -165,7 +171,7 @@ impl Session {
     }
 
     /// Requests a POLL if the packet that was just staged calls for one (XSTP-10.3).
-    fn request_poll_after(&mut self, now: Instant, upper: &impl UpperLayer) {
+    fn request_poll_after(&mut self, now: Instant) {
         let stp = &self.config.stp;
         if stp.poll_after_bytes.is_some_and(|limit| self.polling.bytes_since_poll() >= limit) {
             self.polling.request();
@@ -176,7 +182,7 @@ impl Session {
         if self.sender.take_poll_after_retransmission() {
             self.polling.request();
         }
-        let app_limited = !upper.has_new_data();
+        let app_limited = !self.sender.has_new_data;
         if !app_limited && self.may_send_new() {
             return;
         }

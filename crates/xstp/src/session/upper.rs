@@ -23,6 +23,17 @@ pub trait UpperLayer {
     /// data, or none that fits.
     fn fill_new(&mut self, number: Seq24, room: &mut [u8]) -> Option<NewPacket>;
 
+    /// Whether packets of padding can be sent.
+    fn accepts_padding(&self) -> bool {
+        false
+    }
+
+    /// Fills `room` with padding, which the peer discards, as the payload of a new packet.
+    fn fill_padding(&mut self, room: &mut [u8]) -> Option<NewPacket> {
+        let _ = room;
+        None
+    }
+
     /// Writes the payload for a retransmission of packet `number` into `room` and returns its
     /// length. The payload may be shorter than before, or empty if it is no longer needed.
     fn fill_retransmission(&mut self, number: Seq24, handle: u64, room: &mut [u8]) -> usize;

@@ -62,6 +62,7 @@ fn describe(frame: &Frame<'_>) -> Value {
         Frame::GoAway { opened, leaves } => {
             json!({ "frame": "GOAWAY", "opened": opened, "leaves": leaves })
         }
+        Frame::Padding => json!({ "frame": "PADDING" }),
         Frame::Unknown { kind } => json!({ "frame": "unknown", "kind": kind }),
         Frame::BadOpening { id: stream } => {
             json!({ "frame": "STREAM", "stream": id(*stream), "opening": "undefined" })
@@ -180,6 +181,7 @@ fn others() -> Vec<Value> {
             "RLY-1.10, 10.1",
             &octets("10 03 05 ffff 01 05"),
         ),
+        vector("PADDING, and ACCEPT behind it", "RLY-1.11", &octets("11 02 0000 01 05")),
         vector(
             "an extension frame of an unknown kind, and ACCEPT behind it",
             "RLY-1.10",

@@ -30,6 +30,7 @@ mod cruise;
 mod cubic;
 mod drain;
 mod estimator;
+mod padding;
 mod probe;
 mod rate_recovery;
 mod sharing;
@@ -41,6 +42,7 @@ use core::ops::Range;
 use cubic::CubicCurve;
 use drain::Drain;
 use estimator::{PathEstimator, SampleInterval, as_micros, micros, mul, time_for_packets};
+use padding::Padding;
 use probe::{Probe, ProbeSchedule};
 use rate_recovery::{COLLAPSE, RateDrop};
 use startup::{Ramp, Train};
@@ -111,6 +113,7 @@ pub(crate) struct Steady {
     rate_drop: Option<RateDrop>,
     /// The current train was started at a known rate, after a probe that found capacity.
     recovering_rate: bool,
+    padding: Padding,
     /// A POLL is sent with the next packet.
     poll_requested: bool,
     /// Times of the last POLL and of the last STAT that gave a sample.
@@ -167,6 +170,7 @@ impl Steady {
             sharing_until: Instant::ZERO,
             rate_drop: None,
             recovering_rate: false,
+            padding: Padding::new(),
             poll_requested: false,
             last_poll: Instant::ZERO,
             last_stat: Instant::ZERO,
@@ -289,7 +293,11 @@ impl CongestionController for Steady {
     }
 
     fn may_send(&self) -> bool {
-        if let State::Train(train) = &self.state { train.may_send() } else { true }
+        if let State::Train(train) = &self.state {
+            train.may_send() || self.padding.estimate().is_some()
+        } else {
+            true
+        }
     }
 
     fn is_poll_only(&self) -> bool {
@@ -301,6 +309,10 @@ impl CongestionController for Steady {
     /// segment passes.
     fn reserves_poll_space(&self) -> bool {
         self.recovering_rate && matches!(&self.state, State::Train(train) if train.may_send())
+    }
+
+    fn padding(&self) -> Option<usize> {
+        if let State::Train(train) = &self.state { self.padding.octets(train) } else { None }
     }
 
     fn poll_range(&self) -> Range<Span> {
@@ -358,6 +370,11 @@ impl CongestionController for Steady {
     }
 
     fn on_data(&mut self, now: Instant, octets: u64) -> bool {
+        if matches!(&self.state, State::Train(train) if !train.may_send())
+            && self.padding.estimate().is_some()
+        {
+            self.enter_idle_ramp(now);
+        }
         match &mut self.state {
             State::Train(train) => self.poll_requested |= train.on_data(now, octets),
             State::Ramp(ramp) if ramp.since == Instant::ZERO => {
@@ -383,6 +400,25 @@ impl CongestionController for Steady {
             State::Draining(_) | State::Settling(_) | State::Sharing(_) => {}
         }
         core::mem::take(&mut self.poll_requested)
+    }
+
+    fn on_padding(&mut self, now: Instant, octets: u64) -> bool {
+        if self.padding.on_sent(now) {
+            return true;
+        }
+        if let State::Train(train) = &mut self.state {
+            train.on_padding();
+        }
+        self.on_data(now, octets)
+    }
+
+    /// The intervals of a ramp do not contain idle time.
+    fn on_restart(&mut self, now: Instant, _: Span) -> bool {
+        if let State::Ramp(ramp) = &mut self.state {
+            ramp.since = now;
+            self.poll_requested = true;
+        }
+        false
     }
 
     fn on_outage(&mut self, now: Instant) {

@@ -11,6 +11,7 @@
 //! two or three RTTs; a train and a ramp take as long as at the start.
 
 use super::estimator::PACKET_BITS;
+use super::padding::Padding;
 use super::probe::{Probe, ProbeOutcome};
 use super::startup::{MAX_DISPERSION_BPS, Ramp, Train, TrainEstimate};
 use super::{State, Steady};
@@ -92,7 +93,12 @@ impl Steady {
 
     /// TRAIN: a POLL is answered.
     pub(super) fn on_train(&mut self, now: Instant, mut train: Train) {
-        let estimate = train.estimate(&self.path);
+        self.padding.update(&self.path);
+        if train.is_padding() && train.is_answered(&self.path) {
+            self.on_padding_train(now, train.current_estimate(&self.path));
+            return;
+        }
+        let estimate = if train.is_padding() { None } else { train.estimate(&self.path) };
         if self.recovering_rate && (estimate.is_some() || train.has_failed()) {
             self.on_recovery_train(now, train, estimate);
         } else if let Some(estimate) = estimate {
@@ -106,6 +112,26 @@ impl Steady {
         } else {
             self.state = State::Train(train);
         }
+    }
+
+    /// All POLLs of a train of padding are answered, or a later one.
+    fn on_padding_train(&mut self, now: Instant, estimate: Option<TrainEstimate>) {
+        let is_last = self.padding.on_train(estimate);
+        self.state = State::Train(Train::with_spacing(self.padding.poll_spacing()));
+        if is_last && self.padding.estimate().is_some() {
+            self.enter_idle_ramp(now);
+        } else if is_last {
+            self.padding = Padding::Disabled;
+        }
+    }
+
+    /// Enters RAMP with the estimate of trains that were sent without data.
+    pub(super) fn enter_idle_ramp(&mut self, now: Instant) {
+        let Some(estimate) = self.padding.estimate() else { return };
+        self.padding = Padding::Disabled;
+        let ramp = Ramp::after_padding(now, estimate, self.max_rate());
+        self.base_rate_bps = ramp.cap.max(self.min_rate_bps);
+        self.enter_ramp(ramp);
     }
 
     /// The train of [`Self::recover_with_train`] has an estimate, or failed.

@@ -23,12 +23,13 @@ use super::estimator::{
     MAX_ERROR_INCREASE_PPM, PACKET_BITS, PathEstimator, Sample, SampleInterval, as_micros, mul,
     time_for_packets,
 };
+use super::padding::{IdleEstimate, MIN_POLL_SPACING};
 use super::{LOW_JITTER_US, MIN_RATE_BPS, MIN_THRESHOLD_PACKETS, State, Steady};
 use core::ops::Range;
 use units::{Instant, Span};
 
 /// Packets of a train.
-const TRAIN_PACKETS: u32 = 10;
+const TRAIN_PACKETS: u32 = 3 * MIN_POLL_SPACING + 1;
 /// A session may start with the first packets of a response. After a pause of this length,
 const RESPONSE_PAUSE: Span = Span::from_micros(200);
 /// after at most so many packets,
@@ -49,7 +50,7 @@ const MAX_PACKET_OCTETS: u64 = 1_600;
 /// A ramp that delivers all but 1/16 of its cap has confirmed it.
 const CONFIRMED_DIVISOR: u64 = 16;
 /// Maximum uncertainty of a train, in millionths, that is probed without waiting.
-const MAX_UNCERTAINTY_PPM: u64 = 250_000;
+pub(super) const MAX_UNCERTAINTY_PPM: u64 = 250_000;
 /// Minimum octets that confirm a rate.
 const MIN_RAMP_OCTETS: u64 = 15_000;
 
@@ -67,6 +68,10 @@ pub(super) struct Train {
     ended: Option<u64>,
     /// Number of trains before it without an estimate.
     failed: u32,
+    /// It contains no data.
+    is_padding: bool,
+    /// Packets between two of its four POLLs.
+    poll_spacing: u32,
 }
 
 /// Rate of one train per RTT, in bits per second.
@@ -77,11 +82,26 @@ pub(super) fn trains_bps(rtt: Span) -> u64 {
 impl Train {
     pub(super) fn new() -> Self {
         let (began, last, ended) = (None, Instant::ZERO, None);
-        Self { sent: 0, began, before: 0, last, restarts: 0, ended, failed: 0 }
+        Self {
+            sent: 0,
+            began,
+            before: 0,
+            last,
+            restarts: 0,
+            ended,
+            failed: 0,
+            is_padding: false,
+            poll_spacing: MIN_POLL_SPACING,
+        }
+    }
+
+    /// A train whose POLLs are sent with every `poll_spacing`-th packet.
+    pub(super) fn with_spacing(poll_spacing: u32) -> Self {
+        Self { poll_spacing, ..Self::new() }
     }
 
     pub(super) fn may_send(&self) -> bool {
-        self.sent < TRAIN_PACKETS
+        self.sent <= self.poll_spacing * 3
     }
 
     /// A packet is sent after `octets` in total; returns whether it carries a POLL.
@@ -100,7 +120,7 @@ impl Train {
         }
         self.last = now;
         self.sent += 1;
-        self.sent % 3 == 1
+        self.sent % self.poll_spacing == 1
     }
 
     /// A POLL is sent after `octets` in total.
@@ -108,6 +128,26 @@ impl Train {
         if !self.may_send() {
             self.ended.get_or_insert(octets);
         }
+    }
+
+    /// A packet without data is sent.
+    pub(super) fn on_padding(&mut self) {
+        self.is_padding |= self.sent == 0;
+    }
+
+    /// Whether its first packet contains no data.
+    pub(super) fn is_padding(&self) -> bool {
+        self.is_padding
+    }
+
+    /// Whether its last POLL or a later one is answered.
+    pub(super) fn is_answered(&self, path: &PathEstimator) -> bool {
+        path.last().is_some_and(|last| self.is_over(last.sent))
+    }
+
+    /// Whether no packet of it was sent.
+    pub(super) fn is_unsent(&self) -> bool {
+        self.sent == 0
     }
 
     /// Whether a packet that is sent after `octets` in total is not part of the train.
@@ -134,7 +174,7 @@ impl Train {
         let last = path.last()?;
         let estimate = self.current_estimate(path);
         if estimate.is_none() && self.is_over(last.sent) {
-            let failed = self.failed + u32::from(self.sent == TRAIN_PACKETS);
+            let failed = self.failed + u32::from(!self.may_send());
             *self = Self { failed, ..Self::new() };
         }
         estimate
@@ -190,6 +230,8 @@ pub(super) struct Ramp {
     pub(super) since: Instant,
     /// Relative uncertainty of the cap, in millionths.
     uncertainty_ppm: u64,
+    /// The cap is the estimate of several trains.
+    is_confirmed: bool,
     /// The train that the cap is from.
     train: Option<TrainReference>,
 }
@@ -220,7 +262,17 @@ pub(super) enum RampResult {
 impl Ramp {
     /// A ramp without a train; it starts with the first packet if `since` is zero.
     pub(super) fn new(since: Instant, rate: u64, cap: u64) -> Self {
-        Self { rate, cap, since, uncertainty_ppm: 0, train: None }
+        Self { rate, cap, since, uncertainty_ppm: 0, is_confirmed: false, train: None }
+    }
+
+    /// A ramp at the estimate of trains of padding if they confirm each other, or else at half of
+    /// it; below `max_rate`.
+    pub(super) fn after_padding(now: Instant, estimate: IdleEstimate, max_rate: u64) -> Self {
+        let IdleEstimate { train, is_confirmed } = estimate;
+        let cap = train.rate.min(max_rate);
+        let rate = if is_confirmed { cap } else { cap / 2 };
+        let uncertainty_ppm = train.uncertainty_ppm;
+        Self { uncertainty_ppm, is_confirmed, ..Self::new(now, rate, cap) }
     }
 
     /// A ramp at D/2, within `range`.
@@ -320,6 +372,10 @@ impl Steady {
         self.base_rate_bps = cap - cap / 64;
         self.state = State::Cruise;
         self.poll_requested = true;
+        if ramp.is_confirmed {
+            self.probes.reset(now, self.min_rtt);
+            return;
+        }
         let packet = time_for_packets(1, self.base_rate_bps);
         let is_imprecise = self.path.jitter_us() > LOW_JITTER_US + as_micros(packet) * 2;
         if is_imprecise || ramp.uncertainty_ppm > MAX_UNCERTAINTY_PPM {

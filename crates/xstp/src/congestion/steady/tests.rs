@@ -5,6 +5,7 @@ use super::estimator::{Sample, SampleInterval};
 mod changes;
 mod clocks;
 mod low_rates;
+mod padding;
 
 use super::*;
 use crate::congestion::Controller;
@@ -54,6 +55,8 @@ struct Rig {
     /// Minimum interval between STATs; POLLs within it are not answered.
     stat_spacing: Span,
     last_stat_at: Instant,
+    /// Time until which there is no data: only padding is sent.
+    idle_until: Instant,
     /// Clock of the receiver.
     clock: fn(Instant) -> Instant,
     /// Time at which receiver and sender are scheduled if they are due at the argument.
@@ -81,6 +84,7 @@ impl Rig {
             back: ONE_WAY,
             stat_spacing: Span::ZERO,
             last_stat_at: Instant::ZERO,
+            idle_until: Instant::ZERO,
             clock: |at| at,
             scheduled: [|at| at; 2],
         }
@@ -109,7 +113,14 @@ impl Rig {
         let usual = (self.back * 2 / 3).max(Span::from_millis(5));
         let poll_at = self.last_poll + usual.min(range.end).max(range.start);
         let may_send = self.steady.may_send() && !self.steady.is_poll_only();
-        let send_at = (self.scheduled[1])(if may_send { self.next_send } else { poll_at });
+        let is_idle = self.now < self.idle_until;
+        let padding = self.steady.padding().filter(|_| is_idle);
+        let send_at = (self.scheduled[1])(match padding {
+            Some(_) => self.now,
+            None if is_idle => self.idle_until,
+            None if may_send => self.next_send,
+            None => poll_at,
+        });
         let arrival = self.in_flight.front().map_or(end, |first| first.0);
         let answer = self.stats.front().map_or(end, |first| first.now);
         self.now = send_at.min(arrival).min(answer).min(end).max(self.now);
@@ -136,8 +147,14 @@ impl Rig {
             let answered = self.stats.pop_front().unwrap();
             self.steady.on_poll_answered(&answered);
         }
-        if self.now >= send_at && self.now < end {
-            if may_send {
+        if let Some(octets) = padding {
+            let poll = self.steady.on_padding(self.now, self.sent);
+            self.send(octets.min(DATA as usize - 80) as u64 + 80, poll);
+        } else if self.now >= send_at && self.now < end && self.now >= self.idle_until {
+            if is_idle {
+                self.steady.on_restart(self.now, Span::ZERO);
+                self.next_send = self.now;
+            } else if may_send {
                 // The burst of a late sender is bounded.
                 let planned = self.next_send.max(self.now - Span::from_millis(5));
                 self.next_send = planned + self.steady.pace(self.now).unwrap().time_for(DATA);
