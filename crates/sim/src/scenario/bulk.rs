@@ -73,7 +73,7 @@ pub fn full_rate_after(setting: &Setting, length: Span) -> Option<f64> {
 }
 
 /// What a download can bring, in bits per second.
-fn bound_bps(setting: &Setting) -> f64 {
+pub(super) fn bound_bps(setting: &Setting) -> f64 {
     let forward = &setting.link.forward;
     let rate = forward.rate.expect("the link should have a rate");
     // What a full packet of 1,500 bytes survives.

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::traffic::Exchange;
+use satlink::Direction;
 
 const SHORT: Span = Span::from_secs(20);
 
@@ -97,6 +98,17 @@ fn pages_take_as_many_round_trips_as_they_have_turns() {
 fn after_an_outage_the_link_is_full_again_within_less_than_two_round_trips() {
     let seen = outage(&geo(""), Span::from_secs(10));
     assert!(seen.back_after < 1.6 && seen.lost == 0 && seen.complete, "{seen:?}");
+}
+
+#[test]
+fn delivery_in_order_is_back_1_3_s_after_an_outage_in_whichever_direction() {
+    for setting in [geo(""), geo("").auto()] {
+        for direction in [None, Some(Direction::Forward), Some(Direction::Return)] {
+            let seen = recovery(&setting, Span::from_secs(10), direction);
+            let full = seen.full_second.expect("the rate should be reached again");
+            assert!(full < Span::from_millis(1_300), "{direction:?}: {seen:?}");
+        }
+    }
 }
 
 #[test]
