@@ -73,7 +73,7 @@ pub fn full_rate_after(setting: &Setting, length: Span) -> Option<f64> {
 }
 
 /// Achievable goodput of a download, in bit/s.
-fn bound_bps(setting: &Setting) -> f64 {
+pub(super) fn bound_bps(setting: &Setting) -> f64 {
     let forward = &setting.link.forward;
     let rate = forward.rate.expect("the link should have a rate");
     // Survival of a full packet of 1,500 octets.

@@ -14,7 +14,7 @@ pub mod single_session;
 mod storm;
 
 pub use bulk::{Bulk, bulk, file, full_rate_after};
-pub use outage::{Outage, outage};
+pub use outage::{Outage, Recovery, outage, recovery};
 pub use requests::{Page, page, request};
 pub(crate) use storm::storm_seen;
 pub use storm::{Violation, storm};

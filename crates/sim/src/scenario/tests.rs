@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::traffic::Exchange;
+use satlink::Direction;
 
 const SHORT: Span = Span::from_secs(20);
 
@@ -96,6 +97,17 @@ fn page_duration_follows_from_its_request_rounds() {
 fn link_is_full_within_two_round_trips_after_an_outage() {
     let seen = outage(&geo(""), Span::from_secs(10));
     assert!(seen.recovered_after < 1.6 && seen.lost == 0 && seen.complete, "{seen:?}");
+}
+
+#[test]
+fn delivery_in_order_is_back_1_3_s_after_an_outage_in_whichever_direction() {
+    for setting in [geo(""), geo("").auto()] {
+        for direction in [None, Some(Direction::Forward), Some(Direction::Return)] {
+            let seen = recovery(&setting, Span::from_secs(10), direction);
+            let full = seen.full_second.expect("the rate should be reached again");
+            assert!(full < Span::from_millis(1_300), "{direction:?}: {seen:?}");
+        }
+    }
 }
 
 #[test]

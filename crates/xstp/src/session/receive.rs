@@ -69,7 +69,10 @@ impl Session {
         }
         if self.lifecycle.is_connected() {
             self.liveness.on_received(now);
-            self.congestion.on_peer_activity(now);
+            let has_report = || segment.stat_part().is_some() || segment.ustat_part().is_some();
+            if self.liveness.outage_since().is_none() || self.liveness.resumes(now, has_report()) {
+                self.congestion.on_peer_activity(now);
+            }
             self.receiver.on_octets((bytes.len() + self.config.packet_overhead) as u32);
         }
         self.on_parts(now, &segment, upper);

@@ -37,14 +37,22 @@ impl Session {
             let (forward, reverse) = (self.known_rate(now), self.config.reverse_rate);
             self.pacing.control.update_response_allowance(forward, reverse, packet);
         }
-        if self.outage_at().is_some_and(|at| now >= at)
-            && let Some(since) = self.polling.stat_missing_since()
-        {
+        if self.outage_at().is_some_and(|at| now >= at) {
+            self.begin_outage(now);
+        }
+    }
+
+    /// POLLs have been unanswered for the outage timeout, or for that time since data was resumed
+    /// in an outage.
+    fn begin_outage(&mut self, now: Instant) {
+        if self.liveness.resumed_at().is_some() {
+            self.liveness.fail_resumption();
+        } else if let Some(since) = self.polling.stat_missing_since() {
             self.liveness.begin_outage(since);
-            self.congestion.on_outage(now);
             self.statistics.outages += 1;
             self.emit(Event::OutageBegan { duration: now.since(since) });
         }
+        self.congestion.on_outage(now);
     }
 
     /// Ends an outage, if there is one.
@@ -66,11 +74,15 @@ impl Session {
     }
 
     fn outage_at(&self) -> Option<Instant> {
-        if self.liveness.outage_since().is_some() || !self.lifecycle.is_connected() {
+        if !self.lifecycle.is_connected() {
             return None;
         }
+        let since = match self.liveness.outage_since() {
+            Some(_) => self.liveness.resumed_at()?,
+            None => self.polling.stat_missing_since()?,
+        };
         let timeout = self.rtt.outage_timeout() + self.pacing.control.response_allowance();
-        Some(self.polling.stat_missing_since()? + timeout)
+        Some(since + timeout)
     }
 }
 

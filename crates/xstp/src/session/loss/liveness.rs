@@ -11,8 +11,25 @@ pub(in crate::session) struct Liveness {
     unanswered_since: Option<Instant>,
     /// Start of the outage: POLLs have been unanswered for longer than the outage timeout.
     outage_since: Option<Instant>,
+    /// Transmission of data in the outage.
+    resumption: Resumption,
     /// POLLs sent before the end of the last outage give no RTT samples: they measure the outage.
     rtt_valid_from: Instant,
+}
+
+/// Whether data is sent in an outage because a segment of the peer was received. Any segment shows
+/// that the reverse path is up, and only a STAT or USTAT that the forward path is, too. So another
+/// segment permits data once in an outage, and for a limited time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Resumption {
+    /// No segment was received in the outage.
+    Possible,
+    /// The first one was received at this time.
+    Since(Instant),
+    /// No STAT or USTAT has followed.
+    Failed,
+    /// A STAT or USTAT was received.
+    Confirmed,
 }
 
 impl Liveness {
@@ -21,6 +38,7 @@ impl Liveness {
             last_received: now,
             unanswered_since: None,
             outage_since: None,
+            resumption: Resumption::Possible,
             rtt_valid_from: Instant::ZERO,
         }
     }
@@ -62,6 +80,32 @@ impl Liveness {
     /// POLLs have been unanswered since `since` for longer than the outage timeout.
     pub(in crate::session) fn begin_outage(&mut self, since: Instant) {
         self.outage_since = Some(since);
+        self.resumption = Resumption::Possible;
+    }
+
+    /// Whether a segment of the peer, received at `now` in an outage, permits data. A `report` has a
+    /// STAT or USTAT.
+    pub(in crate::session) fn resumes(&mut self, now: Instant, is_report: bool) -> bool {
+        match self.resumption {
+            _ if is_report => self.resumption = Resumption::Confirmed,
+            Resumption::Possible => self.resumption = Resumption::Since(now),
+            Resumption::Since(_) | Resumption::Failed => return false,
+            Resumption::Confirmed => {}
+        }
+        true
+    }
+
+    /// Time since which data is sent in an outage although no STAT or USTAT was received.
+    pub(in crate::session) fn resumed_at(&self) -> Option<Instant> {
+        match self.resumption {
+            Resumption::Since(at) if self.outage_since.is_some() => Some(at),
+            _ => None,
+        }
+    }
+
+    /// No STAT or USTAT has followed the segment after which data was sent.
+    pub(in crate::session) fn fail_resumption(&mut self) {
+        self.resumption = Resumption::Failed;
     }
 
     /// A POLL is answered, or the session is closed: returns the duration of the outage that this
@@ -98,6 +142,25 @@ mod tests {
         assert_eq!(liveness.no_response_at(limit), Some(at(1_100)));
         liveness.on_received(at(900));
         assert_eq!(liveness.no_response_at(limit), None);
+    }
+
+    /// XSTP-10.5.2
+    #[test]
+    fn the_first_segment_in_an_outage_resumes_data_for_a_limited_time() {
+        let mut liveness = Liveness::new(at(0));
+        liveness.begin_outage(at(10));
+        assert_eq!(liveness.resumed_at(), None);
+        assert!(liveness.resumes(at(20), false));
+        assert!(!liveness.resumes(at(30), false));
+        assert_eq!(liveness.resumed_at(), Some(at(20)), "not extended by further segments");
+        liveness.fail_resumption();
+        assert!(!liveness.resumes(at(40), false));
+        assert_eq!(liveness.resumed_at(), None);
+        assert!(liveness.resumes(at(41), true) && liveness.resumes(at(42), false));
+        assert_eq!(liveness.resumed_at(), None, "a report permits data without a limit");
+        assert!(liveness.end_outage(at(50)).is_some());
+        liveness.begin_outage(at(60));
+        assert!(liveness.resumes(at(70), false), "once in each outage");
     }
 
     #[test]

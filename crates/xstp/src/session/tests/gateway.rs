@@ -2,6 +2,7 @@
 
 use super::pipe::{Faults, World};
 use super::*;
+use crate::config::Controller;
 
 const DELAY: Span = Span::from_millis(300);
 const FULL: usize = 1444;
@@ -76,6 +77,38 @@ fn the_link_is_full_1_6_rtts_after_an_outage() {
     // All packets that were lost in the outage are recovered.
     world.run(at(100_000), |ends| ends[0].upper.delivered.len() == 60_000);
     assert_eq!(world.ends[0].upper.delivered_sorted(), (0..60_000).collect::<Vec<u32>>());
+}
+
+/// XSTP-10.5.2: the peer sends during an outage of the forward path. Its first segment permits data
+/// for the outage timeout, 1.2 s; the others do not. Afterwards the rate is what it was.
+#[test]
+fn segments_of_the_peer_permit_data_once_in_an_outage_of_the_forward_path() {
+    let mut config = gateway();
+    config.controller = Controller::Steady;
+    let mut world = World::pair(&config, &config, geo(0.0));
+    world.ends[0].upper.push(b"give");
+    world.run(at(100_000), |ends| !ends[1].upper.delivered.is_empty());
+    world.ends[1].upper.push_many(60_000, FULL);
+    world.ends[1].session.wake();
+    let (down, up) = (at(6_000), at(16_000));
+    (world.faults.outage, world.faults.outage_from) = (Some((down, up)), Some(1));
+    for step in 0..100 {
+        world.run(down + Span::from_millis(2_000 + 100 * step), |_| false);
+        world.ends[0].upper.push(b"more");
+        world.ends[0].session.wake();
+    }
+    world.run(at(20_000), |_| false);
+    let sent = |from: Instant, to: Instant| {
+        let own = world.log.iter().filter(|e| e.from == 1 && e.at >= from && e.at < to);
+        let data = own.filter(|entry| entry.octets.len() > 1_000);
+        data.count() as u64
+    };
+    let rate = BitRate::from_mbps(10).bytes_in(Span::from_secs(1)) / 1500;
+    let resumed = sent(down + Span::from_millis(2_000), up);
+    assert!((rate..=rate * 3 / 2).contains(&resumed), "{resumed} packets in the outage");
+    let full = at(16_700);
+    assert!(sent(full, full + Span::from_secs(1)) > rate * 95 / 100);
+    assert_eq!(world.ends[1].session.statistics().outages, 1);
 }
 
 /// XSTP-6.1.2

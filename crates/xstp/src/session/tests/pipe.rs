@@ -11,13 +11,24 @@ pub(super) struct Faults {
     pub(super) duplicate: f64,
     /// Time in which all packets are lost.
     pub(super) outage: Option<(Instant, Instant)>,
+    /// Direction of the outage, by its sender; `None`: both.
+    pub(super) outage_from: Option<usize>,
     /// Rate of each direction, with an unlimited queue.
     pub(super) rate: Option<BitRate>,
 }
 
 impl Faults {
     pub(super) fn clean(delay: Span) -> Self {
-        Self { delay, jitter: Span::ZERO, loss: 0.0, duplicate: 0.0, outage: None, rate: None }
+        let (outage, outage_from) = (None, None);
+        Self {
+            delay,
+            jitter: Span::ZERO,
+            loss: 0.0,
+            duplicate: 0.0,
+            outage,
+            outage_from,
+            rate: None,
+        }
     }
 }
 
@@ -110,7 +121,9 @@ impl World {
 
     fn enter(&mut self, from: usize, octets: Vec<u8>) {
         let now = self.now;
-        let down = self.faults.outage.is_some_and(|(start, end)| now >= start && now < end);
+        let is_affected = self.faults.outage_from.is_none_or(|affected| affected == from);
+        let down =
+            is_affected && self.faults.outage.is_some_and(|(start, end)| now >= start && now < end);
         let lost = self.rng.chance(self.faults.loss) || down;
         let copies = 1 + u32::from(self.rng.chance(self.faults.duplicate));
         let size = octets.len() + self.ends[from].session.config.packet_overhead;

@@ -52,14 +52,9 @@ proptest! {
             config.stp.small_window = 0;
             config.max_rate = (seed % 2 == 0).then(|| BitRate::from_kbps(400));
         }
-        let faults = Faults {
-            delay: Span::from_millis(delay),
-            jitter: Span::from_millis(jitter),
-            loss,
-            duplicate,
-            outage: None,
-            rate: None,
-        };
+        let jitter = Span::from_millis(jitter);
+        let clean = Faults::clean(Span::from_millis(delay));
+        let faults = Faults { jitter, loss, duplicate, ..clean };
         let ends = [Peer::client(&config), Peer::server(&config)];
         let world = World::new(ends, faults, seed).without_log();
         both_deliver(world, counts.map(u32::from), seed);
