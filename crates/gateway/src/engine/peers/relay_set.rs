@@ -333,6 +333,17 @@ impl RelaySet {
         }
     }
 
+    /// Returns the longest smoothed round trip of the sessions whose peers respond.
+    pub(crate) fn max_round_trip(&self) -> Option<Span> {
+        let round_trip = |relay: &Relay| relay.round_trip().filter(|_| relay.is_answered());
+        match &self.side {
+            Side::Terminal(paths) => {
+                paths.all.iter().filter_map(|path| round_trip(&path.relay)).max()
+            }
+            Side::Hub(hub) => hub.relays().filter_map(|(_, relay)| round_trip(relay)).max(),
+        }
+    }
+
     /// Resets all sessions. The segments that inform the peers are due at once, and all streams are
     /// gone.
     pub(crate) fn close(&mut self, now: Instant) {
