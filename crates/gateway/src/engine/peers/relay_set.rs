@@ -167,9 +167,11 @@ impl RelaySet {
         self.relay(key.peer).map_or(0, |relay| relay.held(key.stream))
     }
 
-    /// Whether the peer responds. In an outage no octet is acknowledged.
-    pub(crate) fn is_answered(&mut self, key: StreamKey) -> bool {
-        self.relay(key.peer).is_some_and(|relay| relay.is_answered())
+    /// Whether octets of the stream wait for the link and not for the peer: the peer does not
+    /// respond, as in an outage, or it permits them to be sent.
+    pub(crate) fn waits_for_link(&mut self, key: StreamKey) -> bool {
+        let waits = |relay: &mut Relay| !relay.is_answered() || relay.waits_for_link(key.stream);
+        self.relay(key.peer).is_none_or(waits)
     }
 
     /// Ends the written direction.

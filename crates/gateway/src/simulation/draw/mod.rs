@@ -100,9 +100,7 @@ impl Storm {
             clients.add_crowd(start, attack, count as usize);
         }
         let Clients { names, dead, tasks, .. } = clients;
-        let costs_time =
-            |(_, link): &(_, Link)| link.loss > 30 || link.rate < BitRate::from_kbps(256);
-        let rough = harsh || site.links.iter().any(costs_time);
+        let rough = harsh || site.links.iter().any(|(_, link)| link.loss > 30);
         let is_slow = |(_, link): &(_, Link)| link.rate < BitRate::from_mbps(1);
         let harsh = rough || site.links.iter().any(is_slow);
         Self { seed, options, site, tasks, names, dead, acts, faults, room, calm_at, rough, harsh }
