@@ -1,8 +1,9 @@
 //! Runs whole gateways through storms: `cargo run --release -p gateway --features simulation
 //! --example storm -- FIRST COUNT [DEFECT]`. Prints the seeds in which something did not hold, and a
 //! summary; with the name of a seeded defect, gateways have it. With `contests` instead of
-//! a defect, only the contests among the seeds are run; with `watch`, it prints what gateways show of
-//! their peers four times a second, and what they log.
+//! a defect, only the contests among the seeds are run; with `defects`, it prints in how many of the
+//! storms each of the seeded defects is found; with `watch`, it prints what gateways show of their
+//! peers four times a second, and what they log.
 
 use gateway::simulation::{self, DEFECTS, Report, Violation};
 use std::process::ExitCode;
@@ -14,6 +15,9 @@ fn main() -> ExitCode {
     let (first, count) = (number(0).unwrap_or(0), number(1).unwrap_or(100));
     let last = words.get(2).map(String::as_str);
     let defect = DEFECTS.into_iter().find(|defect| last == Some(&format!("{defect:?}")));
+    if last == Some("defects") {
+        return print_defects(first, count);
+    }
     let run = |seed: u64| match (defect, last) {
         (Some(defect), _) => simulation::with_defect(defect, || simulation::run(seed)),
         (None, Some("watch")) => watch(seed),
@@ -50,6 +54,24 @@ fn main() -> ExitCode {
          {bytes} bytes, {rounds} rounds, at most {empty_rounds} in a row with nothing to do"
     );
     if broken == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Prints in how many storms something does not hold when gateways have each of the defects; fails
+/// if one of them is found in none.
+fn print_defects(first: u64, count: u64) -> ExitCode {
+    let mut all_found = true;
+    // A defect may be found by an assertion.
+    std::panic::set_hook(Box::new(|_| ()));
+    for defect in DEFECTS {
+        let finds = |seed: &u64| {
+            let run = || simulation::with_defect(defect, || simulation::run(*seed));
+            !matches!(std::panic::catch_unwind(run), Ok(Ok(_)))
+        };
+        let found: Vec<u64> = (first..first.saturating_add(count)).filter(finds).collect();
+        println!("{defect:?}: in {} of {count}, first in {:?}", found.len(), found.first());
+        all_found &= !found.is_empty();
+    }
+    if all_found { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn watch(seed: u64) -> Result<Report, Violation> {

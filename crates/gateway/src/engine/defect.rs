@@ -33,8 +33,8 @@ pub enum Defect {
     NoGoaway,
     /// A hub that gives up connecting ends the connection in good order.
     OrderlyAbandonment,
-    /// The last bytes of a connection that was reset have no more time although others of them
-    /// arrive meanwhile.
+    /// The last bytes of a connection that was reset have no more time although they wait for the
+    /// link, or others of them arrive meanwhile.
     ImpatientReset,
 }
 

@@ -48,9 +48,9 @@ pub(crate) use host::{
     Close, DatagramSocket, Descriptors, HeldSyns, Host, ListenSocket, Readiness, Reserve, Route,
     Sent, Socket, SocketId, Source, TcpSocket,
 };
-pub(crate) use lifecycle::view::EngineView;
 #[cfg(any(test, feature = "simulation"))]
-pub(crate) use lifecycle::{drain::SESSION_END, held::Held};
+pub(crate) use lifecycle::held::Held;
+pub(crate) use lifecycle::view::EngineView;
 pub(crate) use limits::slots::descriptors_for;
 pub(crate) use limits::slots::reserve::is_out_of_descriptors;
 pub(crate) use machine::Machine;
@@ -144,12 +144,13 @@ impl Engine {
         ) -> Result<(), ForwardError>;
     }
 
-    /// Whether all sessions have ended in order, with the peers that respond.
+    /// Returns since when the sessions have been ending, if one of them with a peer that responds
+    /// has not ended in order.
     #[cfg(any(test, feature = "simulation"))]
-    pub(crate) fn has_ended_sessions(&self) -> bool {
+    pub(crate) fn unended_since(&self) -> Option<Instant> {
         match self {
-            Self::Terminal(pair) => pair.has_ended_sessions(),
-            Self::Hub(pair) => pair.has_ended_sessions(),
+            Self::Terminal(pair) => pair.unended_since(),
+            Self::Hub(pair) => pair.unended_since(),
         }
     }
 

@@ -28,6 +28,7 @@ use relay::{Event, Keys, PublicKey, Service};
 use std::fmt::Debug;
 use std::io;
 use std::net::IpAddr;
+use std::ops::Range;
 use std::sync::Arc;
 use units::Instant;
 
@@ -130,8 +131,8 @@ pub(crate) struct Pair<R: Role> {
     pub(crate) idle_rounds: u32,
     /// When to end although connections still run: no new ones are accepted.
     pub(crate) draining: Option<Instant>,
-    /// When the orderly end of the sessions has to be over, once it has begun.
-    pub(crate) sessions_end_by: Option<Instant>,
+    /// From when until when the sessions end in order, once that has begun.
+    pub(crate) session_end: Option<Range<Instant>>,
     /// The interface of packets that are forwarded unsplit.
     pub(crate) tunnel: Option<Box<Tunnel>>,
     /// Until when the end of the sessions may be sent, once it was begun.
@@ -165,7 +166,7 @@ impl<R: Role> Pair<R> {
             names_answered: false,
             idle_rounds: 0,
             draining: None,
-            sessions_end_by: None,
+            session_end: None,
             tunnel: None,
             closing_until: Instant::ZERO,
         })

@@ -3,6 +3,7 @@
 use super::names::MemoryLookups;
 use super::net::datagrams::Datagrams;
 use super::net::faults::Call;
+use super::net::handshake::gateway_address;
 use super::net::{HELD_SYNS, LISTENERS, Net, Shared, conn_of, id_of};
 use super::udp::MemoryUdp;
 use crate::Limits;
@@ -86,7 +87,7 @@ impl Host for MemoryHost {
     }
 
     fn source_for(&self, destination: SocketAddr) -> Option<IpAddr> {
-        destination.is_ipv4().then_some(IpAddr::from([10, 9, 0, 1]))
+        Some(gateway_address(destination).ip())
     }
 
     fn path_mtu(&self, _: &Route) -> io::Result<usize> {

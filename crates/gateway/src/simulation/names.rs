@@ -36,7 +36,10 @@ impl Lookups for MemoryLookups {
                     }
                     Some(record) => {
                         let addresses: Arc<[IpAddr]> = record.addresses.into();
-                        let found = Found::Partial(Arc::clone(&addresses));
+                        // Those of one family come first.
+                        let is_first = |it: &&IpAddr| it.is_ipv4() == addresses[0].is_ipv4();
+                        let first = addresses.iter().filter(is_first).copied().collect();
+                        let found = Found::Partial(first);
                         let update = Update::Lookup { lookup: *lookup, found };
                         net.answer_lookup(self.node, record.after / 2, *lookup, update);
                         (record.after, Ok(addresses))

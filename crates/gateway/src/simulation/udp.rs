@@ -1,6 +1,7 @@
 //! UDP sockets in memory.
 
 use super::net::faults::Call;
+use super::net::link::headers;
 use super::net::{DATAGRAMS, Shared};
 use crate::engine::{DatagramSocket, Sent, SocketId};
 use crate::report::UdpCounters;
@@ -61,7 +62,7 @@ impl DatagramSocket for MemoryUdp {
 
     fn send(&mut self, destination: SocketAddr, contents: &[u8], segment_size: usize) -> Sent {
         let mut net = self.net.net();
-        if segment_size + 28 > net.path_mtu {
+        if segment_size + headers(destination) > net.path_mtu {
             self.counters.send_errors += 1;
             return Sent::TooBig;
         }

@@ -129,6 +129,12 @@ impl Relay {
         self.streams.unsent(stream)
     }
 
+    /// Whether bytes of the stream are on the link or may be sent, so that nothing but the link keeps
+    /// them from the peer.
+    pub fn waits_for_link(&self, stream: StreamId) -> bool {
+        self.streams.waits_for_link(stream)
+    }
+
     /// The next bytes in order, as far as they lie in one piece; empty when there are none.
     pub fn peek(&self, stream: StreamId) -> &[u8] {
         self.streams.peek(stream)

@@ -111,6 +111,13 @@ impl Room {
 }
 
 impl Streams {
+    /// Whether bytes are in packets that are not acknowledged, or may be sent.
+    pub(crate) fn waits_for_link(&self, id: StreamId) -> bool {
+        let Some(stream) = self.streams.get(&id).filter(|stream| !stream.cut) else { return false };
+        let (held, unsent) = (stream.send.held(), stream.send.unsent());
+        held > unsent || unsent > 0 && stream.send.credit(self.shared.left()) > 0
+    }
+
     /// Bytes that one stream may hold unsent: on a slow link more would only be late.
     fn unsent_limit(&self) -> u64 {
         let limit = self.rate.map_or(UNSENT_UNKNOWN, |rate| {

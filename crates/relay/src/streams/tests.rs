@@ -142,6 +142,21 @@ fn shared_credit_has_an_end_and_comes_after_the_own() {
     assert_violated(&mut hub, theirs(1));
 }
 
+#[test]
+fn what_credit_does_not_permit_does_not_wait_for_the_link() {
+    let now = Instant::ZERO + Span::from_secs(1);
+    let mut terminal = Streams::new(&config(), false, now);
+    let (minimum_credit, shared_credit) = (MINIMUM as u32, 0);
+    terminal.set_peer(Limits { minimum_credit, shared_credit, ..terminal.peer });
+    let id = terminal.open(now, Target::name("server", 80), Priority::Normal).unwrap();
+    assert_eq!(terminal.write(now, id, &[1; 10_000]), Ok(10_000));
+    assert!(terminal.waits_for_link(id));
+    // All that may be sent is acknowledged at once.
+    while !sent(&mut terminal).is_empty() {}
+    assert_eq!(terminal.held(id), 10_000 - MINIMUM);
+    assert!(!terminal.waits_for_link(id));
+}
+
 /// RLY-4.2
 #[test]
 fn gaps_below_a_charged_byte_cost_shared_credit_too() {

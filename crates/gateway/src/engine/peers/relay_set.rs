@@ -167,9 +167,11 @@ impl RelaySet {
         self.relay(key.peer).map_or(0, |relay| relay.held(key.stream))
     }
 
-    /// Whether the peer responds. In an outage no octet is acknowledged.
-    pub(crate) fn is_answered(&mut self, key: StreamKey) -> bool {
-        self.relay(key.peer).is_some_and(|relay| relay.is_answered())
+    /// Whether octets of the stream wait for the link and not for the peer: the peer does not
+    /// respond, as in an outage, or it permits them to be sent.
+    pub(crate) fn waits_for_link(&mut self, key: StreamKey) -> bool {
+        let waits = |relay: &mut Relay| !relay.is_answered() || relay.waits_for_link(key.stream);
+        self.relay(key.peer).is_none_or(waits)
     }
 
     /// Ends the written direction.
@@ -330,6 +332,17 @@ impl RelaySet {
         match &self.side {
             Side::Terminal(paths) => paths.all.iter().all(|path| is_over(&path.relay)),
             Side::Hub(hub) => hub.relays().all(|(_, relay)| is_over(relay)),
+        }
+    }
+
+    /// Returns the longest smoothed round trip of the sessions whose peers respond.
+    pub(crate) fn max_round_trip(&self) -> Option<Span> {
+        let round_trip = |relay: &Relay| relay.round_trip().filter(|_| relay.is_answered());
+        match &self.side {
+            Side::Terminal(paths) => {
+                paths.all.iter().filter_map(|path| round_trip(&path.relay)).max()
+            }
+            Side::Hub(hub) => hub.relays().filter_map(|(_, relay)| round_trip(relay)).max(),
         }
     }
 

@@ -19,7 +19,7 @@ use units::{Instant, Span};
 
 /// Minimum and maximum interval between checks of the delivery, which is not reported by events.
 const CHECKS: (Span, Span) = (Span::from_millis(50), Span::from_secs(1));
-/// Maximum time without progress towards a stream while its peer gateway responds. A server that
+/// Maximum time without progress towards a stream that does not wait for the link. A server that
 /// does not read prevents progress for ever.
 const STREAM_PATIENCE: Span = Span::from_secs(3);
 /// Maximum time without progress towards a socket: longer than a few retransmission timeouts of
@@ -38,8 +38,9 @@ pub(crate) trait LastSink: Sink {
     /// Returns the number of octets written that are not known to be delivered.
     fn undelivered(&mut self) -> u64;
 
-    /// Whether no progress is possible by now, which has lasted for `stalled`, but may be later.
-    fn is_in_outage(&mut self, stalled: Span) -> bool {
+    /// Whether the lack of progress, which has lasted for `stalled`, is due to the link and not to
+    /// the end behind it.
+    fn waits_for_link(&mut self, stalled: Span) -> bool {
         let _ = stalled;
         false
     }
@@ -119,10 +120,12 @@ impl LastBytes {
         }
         let left = sink.undelivered();
         let delivered = self.written.saturating_sub(left);
-        if delivered > self.delivered && !defect::has(Defect::ImpatientReset) {
+        if defect::has(Defect::ImpatientReset) {
+            // They have no more time.
+        } else if delivered > self.delivered {
             (self.delivered, self.progress_at) = (delivered, now);
             self.deadline = now + patience(self.towards);
-        } else if sink.is_in_outage(now.since(self.progress_at)) {
+        } else if sink.waits_for_link(now.since(self.progress_at)) {
             self.deadline = now + patience(self.towards);
         }
         if self.pipe.is_over() && left == 0 {
@@ -164,6 +167,8 @@ mod tests {
     struct Taker {
         held: usize,
         room: usize,
+        /// What it holds waits for the link.
+        waits: bool,
     }
 
     impl Write for Taker {
@@ -188,6 +193,10 @@ mod tests {
         fn undelivered(&mut self) -> u64 {
             self.held as u64
         }
+
+        fn waits_for_link(&mut self, _: Span) -> bool {
+            self.waits
+        }
     }
 
     fn broken() -> Pipe {
@@ -199,7 +208,8 @@ mod tests {
     #[test]
     fn slow_receivers_get_all_bytes_while_what_is_left_does_not_shrink() {
         // Each second the receiver acknowledges 1,000 octets, and as many more are written.
-        let (mut source, mut sink) = (Source { left: 100_000 }, Taker { held: 0, room: 10_000 });
+        let (mut source, mut sink) =
+            (Source { left: 100_000 }, Taker { held: 0, room: 10_000, waits: false });
         let mut last = LastBytes::new(Instant::ZERO, broken(), Towards::Socket, 0);
         let mut tally = Tally::default();
         let mut scratch = [0; 4_096];
@@ -221,7 +231,7 @@ mod tests {
     #[test]
     fn a_fast_receiver_leaves_turns_to_others() {
         let (mut source, mut sink) =
-            (Source { left: 10 * BUDGET }, Taker { held: 0, room: usize::MAX });
+            (Source { left: 10 * BUDGET }, Taker { held: 0, room: usize::MAX, waits: false });
         let mut last = LastBytes::new(Instant::ZERO, broken(), Towards::Socket, 0);
         let mut scratch = [0; 4_096];
         for turn in 1..=10 {
@@ -237,11 +247,25 @@ mod tests {
     }
 
     #[test]
+    fn bytes_that_wait_for_the_link_have_more_time() {
+        let (mut source, mut sink) =
+            (Source { left: 100 }, Taker { held: 7, room: 7, waits: true });
+        let mut last = LastBytes::new(Instant::ZERO, broken(), Towards::Stream, 7);
+        for second in 0..60 {
+            let now = Instant::ZERO + Span::from_secs(second);
+            let (scratch, mut tally) = (&mut [0; 64], Tally::default());
+            let progress = last.run(now, &mut source, &mut sink, scratch, &mut tally);
+            assert!(matches!(progress, Progress::Pending(_)), "{second}: {progress:?}");
+        }
+    }
+
+    #[test]
     fn receivers_that_take_nothing_are_given_up() {
         for (towards, patience) in
             [(Towards::Socket, SOCKET_PATIENCE), (Towards::Stream, STREAM_PATIENCE)]
         {
-            let (mut source, mut sink) = (Source { left: 100 }, Taker { held: 7, room: 7 });
+            let (mut source, mut sink) =
+                (Source { left: 100 }, Taker { held: 7, room: 7, waits: false });
             let mut last = LastBytes::new(Instant::ZERO, broken(), towards, 7);
             let mut run =
                 |now| last.run(now, &mut source, &mut sink, &mut [0; 64], &mut Tally::default());

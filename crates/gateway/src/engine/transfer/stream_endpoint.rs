@@ -13,7 +13,7 @@ pub(crate) struct StreamEndpoint<'a> {
     relays: &'a mut RelaySet,
     key: StreamKey,
     now: Instant,
-    /// Maximum time for which an outage of the link counts as a reason to wait.
+    /// Maximum time for which the link counts as a reason to wait.
     longest_outage: Span,
     /// Octets that the stream has taken, and those that were taken from it.
     pub(crate) written: u64,
@@ -91,8 +91,8 @@ impl LastSink for StreamEndpoint<'_> {
         self.relays.held(self.key)
     }
 
-    /// While the link is out, no octet is acknowledged.
-    fn is_in_outage(&mut self, stalled: Span) -> bool {
-        stalled < self.longest_outage && !self.relays.is_answered(self.key)
+    /// While the link is out, or slow and shared by many streams, no octet is acknowledged.
+    fn waits_for_link(&mut self, stalled: Span) -> bool {
+        stalled < self.longest_outage && self.relays.waits_for_link(self.key)
     }
 }

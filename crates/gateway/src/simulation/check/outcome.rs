@@ -3,7 +3,9 @@
 
 use crate::simulation::draw::Storm;
 use crate::simulation::draw::site::Layout;
-use crate::simulation::net::{Answer, Net};
+use crate::simulation::net::handshake::gateway_address;
+use crate::simulation::net::tcp::Owner;
+use crate::simulation::net::{Answer, Net, conn_of};
 use crate::simulation::task::{ClientKind, Ending, Reading, Stage, Task};
 use crate::simulation::world::Act;
 use units::Span;
@@ -40,11 +42,13 @@ pub(in crate::simulation) fn judge(task: &Task, storm: &Storm, net: &Net) -> Res
     if task.excuses.lost || task.hostile || struck {
         return Ok(());
     }
+    judge_source(task, storm, net)?;
     // Connections are refused when descriptors have run out, and idle ones make way.
     let was_opened = server.id.is_some();
     let is_broken = client.error.is_some() || server.error.is_some();
     let may_be_refused = storm.is_short() || storm.harsh && storm.options.fail[0] == "refuse";
     let was_refused = is_broken || client.end_seen && !was_opened;
+    let may_be_refused = may_be_refused || task.excuses.refused;
     if storm.is_short() && was_refused || may_be_refused && was_refused && !was_opened {
         return Ok(());
     }
@@ -73,9 +77,10 @@ fn has_waited(task: &Task, storm: &Storm) -> bool {
 /// A client whose server cannot be reached: it is told so, and why as far as that can be said.
 fn judge_refusal(task: &Task, storm: &Storm) -> Result<(), String> {
     let client = &task.sides[0];
-    let answer = storm.answer(task);
-    let bad = |what: &str| Err(format!("{what} ({answer:?}): {task:?}"));
-    let wanted = match (storm.has_address(task), answer) {
+    let answers = storm.answers(task);
+    let bad = |what: &str| Err(format!("{what} ({answers:?}): {task:?}"));
+    let has_address = storm.has_address(task);
+    let code_of = |answer: &Answer| match (has_address, answer) {
         (false, _) => NO_HOST,
         (true, Answer::Refuse | Answer::Accept) => REFUSED,
         (true, Answer::Unreachable) => NO_NETWORK,
@@ -84,18 +89,21 @@ fn judge_refusal(task: &Task, storm: &Storm) -> Result<(), String> {
     match (&task.stage, client.error) {
         (Stage::Refused(TIMED_OUT | GATEWAY_TIMEOUT), _) if has_waited(task, storm) => Ok(()),
         (Stage::Refused(code), _) => {
-            let wanted = match (&task.kind, wanted) {
+            let wanted = |answer: &Answer| match (&task.kind, code_of(answer)) {
                 (ClientKind::Connect, TIMED_OUT) => GATEWAY_TIMEOUT,
                 (ClientKind::Connect, _) => BAD_GATEWAY,
-                (_, _) => wanted,
+                (_, code) => code,
             };
-            if *code == wanted { Ok(()) } else { bad("another refusal than there was") }
+            match answers.iter().any(|answer| *code == wanted(answer)) {
+                true => Ok(()),
+                false => bad("another refusal than there was"),
+            }
         }
         (_, None) if client.plan.ending == Ending::Fin => bad("a refusal that was not told"),
         // A client that was not answered before its server is told what the server said; or, where
         // the hub is slow to answer, that there is no way, or nothing.
         (Stage::Open, Some(code)) if is_held(task, storm) => {
-            let right = match answer {
+            let right = match storm.answer(task) {
                 Answer::Accept | Answer::Refuse => code == libc::ECONNREFUSED,
                 Answer::Unreachable => code == libc::ENETUNREACH,
                 Answer::Discard => code == libc::ETIMEDOUT,
@@ -108,6 +116,23 @@ fn judge_refusal(task: &Task, storm: &Storm) -> Result<(), String> {
             }
         }
         (_, _) => Ok(()),
+    }
+}
+
+/// A hub that lends the clients their addresses connects from them, and any other gateway from its
+/// own.
+fn judge_source(task: &Task, storm: &Storm, net: &Net) -> Result<(), String> {
+    let Some(id) = task.sides[1].id else { return Ok(()) };
+    let [opener, server] = &net.conns[conn_of(id).0].ends;
+    let Owner::Node(gateway) = opener.owner else { return Ok(()) };
+    let is_same_family = task.from.is_ipv4() == server.address.is_ipv4();
+    let source = match storm.site.lends(gateway) && is_same_family {
+        true => task.from,
+        false => gateway_address(server.address),
+    };
+    match opener.address == source {
+        true => Ok(()),
+        false => Err(format!("connected to from {}, not {source}: {task:?}", opener.address)),
     }
 }
 
@@ -132,7 +157,7 @@ fn judge_reset(task: &Task, storm: &Storm) -> Result<(), String> {
             return bad("a RST that was not told");
         }
         // Who reads slowly, or over a link that is out, may lose the last bytes to a bound of time.
-        let is_quick = side.plan.reading == Reading::All && !storm.harsh;
+        let is_quick = side.plan.reading == Reading::All && !storm.rough;
         if is_quick && other.sent == other.plan.bytes && side.got < other.plan.bytes {
             return bad("bytes before a RST were lost");
         }

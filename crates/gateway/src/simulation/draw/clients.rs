@@ -1,18 +1,28 @@
 //! Which clients there are, what they and their servers do, and which of them are hostile.
 
+use super::site::{client_address, server_address};
 use crate::simulation::net::{Answer, Record};
 use crate::simulation::task::{ClientKind, Ending, Plan, Reading, Task};
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use units::{Instant, RngStream, Span};
 
 /// A server that never accepts is shared by clients, so that one's failure is remembered when the
 /// next comes.
-const SHARED: [u8; 4] = [192, 0, 2, 200];
+const SHARED: u8 = 200;
+/// Other addresses of a server's name begin here.
+const OTHERS: u8 = 240;
+/// How many there are at most: all are tried within `limits.connect`, although attempts at those
+/// that do not answer make way for others only after a time.
+const MAX_OTHERS: u64 = 4;
+/// How often a client, a server or a link is of IPv6.
+pub(super) const IPV6: f64 = 0.3;
 
 /// What clients are drawn from.
 pub(super) struct Clients<'a> {
     pub(super) rng: &'a mut RngStream,
+    /// Chooses addresses and their families.
+    pub(super) addresses: RngStream,
     /// How many gateways have clients.
     pub(super) terminals: usize,
     /// Whether all connections are intercepted.
@@ -20,6 +30,8 @@ pub(super) struct Clients<'a> {
     /// Octets of a connection in each direction, on average.
     pub(super) most: u64,
     pub(super) names: BTreeMap<String, Record>,
+    /// Addresses of names at which no server accepts.
+    pub(super) dead: BTreeMap<SocketAddr, Answer>,
     pub(super) tasks: Vec<(Task, Answer)>,
 }
 
@@ -43,7 +55,7 @@ impl Clients<'_> {
             self.make_hostile(&mut kind, &mut client, &mut service);
         }
         let host = 1 + self.rng.below(5) as u8;
-        let from = SocketAddr::from(([10, 1, node as u8, host], 30_000 + number as u16));
+        let from = self.from(&kind, server, (node, host), number);
         let ends = (node, from, server);
         let task = Task::new((number, start), kind, ends, [client, service]);
         self.tasks.push((Task { hostile, ..task }, answer));
@@ -52,6 +64,8 @@ impl Clients<'_> {
     /// A crowd of one hostile client, which comes from `start` on, one after the other.
     pub(super) fn add_crowd(&mut self, start: Instant, attack: Attack, count: usize) {
         let node = self.rng.below(self.terminals as u64) as usize;
+        // With addresses of both families it would be two clients.
+        let ipv6 = self.addresses.chance(IPV6);
         for place in 0..count {
             let number = self.tasks.len();
             let start = start + Span::from_millis(10) * place as u64;
@@ -67,9 +81,9 @@ impl Clients<'_> {
                 let record = Record { addresses: Vec::new(), after: Span::from_secs(3600) };
                 self.names.insert(name.clone(), record);
             }
-            let server = SocketAddr::from(([192, 0, 2, 100], 2000 + number as u16));
+            let server = server_address(ipv6, 100, 2000 + number as u16);
             let host = 66 + (place % attack.addresses()) as u8;
-            let from = SocketAddr::from(([10, 1, node as u8, host], 30_000 + number as u16));
+            let from = client_address(ipv6, (node, host), 30_000 + number as u16);
             let task = Task::new((number, start), kind, (node, from, server), plans);
             self.tasks.push((Task { hostile: true, ..task }, answer));
         }
@@ -85,11 +99,52 @@ impl Clients<'_> {
     }
 
     fn server(&mut self, number: usize, answer: Answer) -> SocketAddr {
+        let ipv6 = self.addresses.chance(IPV6);
         if answer != Answer::Accept && self.rng.chance(0.5) {
-            return SocketAddr::from((SHARED, 1 + answer as u16));
+            return server_address(ipv6, SHARED, 1 + answer as u16);
         }
         let host = 1 + self.rng.below(9) as u8;
-        SocketAddr::from(([192, 0, 2, host], 2000 + number as u16))
+        server_address(ipv6, host, 2000 + number as u16)
+    }
+
+    /// The address of the client with this number, which goes to `server`.
+    pub(super) fn from(
+        &mut self,
+        kind: &ClientKind,
+        server: SocketAddr,
+        host: (usize, u8),
+        number: usize,
+    ) -> SocketAddr {
+        let ipv6 = match kind {
+            ClientKind::Intercepted | ClientKind::HalfOpen => server.is_ipv6(),
+            // A proxy may be asked for a server of the other family.
+            ClientKind::Socks(_)
+            | ClientKind::Connect
+            | ClientKind::Silent
+            | ClientKind::Malformed => self.addresses.chance(IPV6),
+        };
+        client_address(ipv6, host, 30_000 + number as u16)
+    }
+
+    /// The addresses of a name whose server is at `server`: in some of them nobody answers, or
+    /// refuses, or there is no way to them.
+    fn with_others(&mut self, server: SocketAddr) -> Vec<IpAddr> {
+        let mut all = vec![server.ip()];
+        if self.addresses.chance(0.5) {
+            return all;
+        }
+        for place in 0..1 + self.addresses.below(MAX_OTHERS) as u8 {
+            let answer = match self.addresses.below(3) {
+                0 => Answer::Refuse,
+                1 => Answer::Unreachable,
+                _ => Answer::Discard,
+            };
+            let ipv6 = self.addresses.chance(0.5);
+            let other = server_address(ipv6, OTHERS + place, server.port());
+            self.dead.insert(other, answer);
+            all.insert(self.addresses.below(all.len() as u64 + 1) as usize, other.ip());
+        }
+        all
     }
 
     fn kind(&mut self, number: usize, server: SocketAddr) -> ClientKind {
@@ -103,7 +158,8 @@ impl Clients<'_> {
             return ClientKind::Socks(None);
         }
         let name = format!("s{number}.test");
-        let addresses = if self.rng.chance(0.85) { vec![server.ip()] } else { Vec::new() };
+        let has_address = self.rng.chance(0.85);
+        let addresses = if has_address { self.with_others(server) } else { Vec::new() };
         // A name server that never answers is given up long before this.
         let never = addresses.is_empty() && self.rng.chance(0.5);
         let millis = if never { 3_600_000 } else { 1 << self.rng.below(12) };

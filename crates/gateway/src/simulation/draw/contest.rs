@@ -6,14 +6,13 @@
 //! that only opens connections costs comes off first.
 
 use super::Storm;
-use super::clients::{ATTACKS, Attack, Clients};
-use super::site::{Layout, Options, Site};
+use super::clients::{ATTACKS, Attack, Clients, IPV6};
+use super::site::{Layout, Options, Site, server_address};
 use crate::simulation::net::faults::Faults;
 use crate::simulation::net::link::Link;
 use crate::simulation::net::{Answer, Record};
 use crate::simulation::task::{ClientKind, Ending, Plan, Reading, Task};
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use units::{BitRate, Instant, RngStream, Span};
 
 /// When the hostile client begins.
@@ -25,9 +24,9 @@ const LENGTH: Span = Span::from_secs(5);
 /// The gateway of the honest clients.
 const HONEST_NODE: usize = 0;
 
-/// Stream bytes of a full packet on a path of the least size that gateways assume (1,200 octets of
-/// UDP), and its octets on the link.
-const PAYLOAD: (u64, u64) = (1_120, 1_228);
+/// Stream bytes of a full packet on a path of the least size that gateways assume, and the length
+/// of that as a payload of UDP.
+const PAYLOAD: (u64, u64) = (1_120, 1_200);
 
 /// A storm of that kind.
 pub(in crate::simulation) struct Contest {
@@ -46,7 +45,8 @@ impl Contest {
         let rng = &mut rng;
         let attack = ATTACKS[rng.below(ATTACKS.len() as u64) as usize];
         let rate = BitRate::from_kbps(1000 << rng.below(3));
-        let options = options(rng, rate);
+        let mut addresses = RngStream::new(seed, 0, "gateway/simulation/addresses");
+        let options = options(rng, &mut addresses, rate);
         let delay = options.delay;
         let site = Site::new(rng, &options, &options, |_, rate| Link::calm(rate, delay));
         let honest = 1 + rng.below(3);
@@ -58,10 +58,12 @@ impl Contest {
         };
         let mut clients = Clients {
             rng,
+            addresses,
             terminals: site.terminals(),
             intercepted: false,
             most: 0,
             names: BTreeMap::new(),
+            dead: BTreeMap::new(),
             tasks: Vec::new(),
         };
         clients.add_crowd(BEGIN, attack, count as usize);
@@ -69,17 +71,19 @@ impl Contest {
         for place in 0..honest {
             add_honest(&mut clients, place as u8, rate.bytes_in(LENGTH) / honest, up);
         }
-        let Clients { names, tasks, .. } = clients;
+        let Clients { names, dead, tasks, .. } = clients;
         let storm = Storm {
             seed,
             options,
             site,
             tasks,
             names,
+            dead,
             acts: BTreeMap::new(),
             faults: Faults::default(),
             room: 16 * 1024,
             calm_at: BEGIN + LEAD + LENGTH,
+            rough: false,
             harsh: false,
         };
         Self { storm, attack, rate, honest, is_apart }
@@ -101,12 +105,13 @@ impl Contest {
             Attack::StalledReaders | Attack::TarpitServers | Attack::Greed => equal,
             _ => equal.max(rate.saturating_sub(openings) / self.honest),
         };
-        let (bytes, all) = PAYLOAD;
-        BitRate::from_bps(share * bytes / all)
+        let (bytes, datagram) = PAYLOAD;
+        let headers = if self.storm.options.ipv6 { 48 } else { 28 };
+        BitRate::from_bps(share * bytes / (datagram + headers))
     }
 }
 
-fn options(rng: &mut RngStream, rate: BitRate) -> Options {
+fn options(rng: &mut RngStream, addresses: &mut RngStream, rate: BitRate) -> Options {
     Options {
         layout: if rng.chance(0.3) { Layout::TwoTerminals } else { Layout::Pair },
         confirms: rng.chance(0.5),
@@ -119,13 +124,16 @@ fn options(rng: &mut RngStream, rate: BitRate) -> Options {
         priorities: [1, 1],
         rates: [rate; 2],
         delay: Span::from_millis([20, 150, 300][rng.below(3) as usize]),
+        ipv6: addresses.chance(IPV6),
+        lends: addresses.chance(0.4),
     }
 }
 
 /// A client that moves `bytes`, `up` or down, and the server that it moves them with.
 fn add_honest(clients: &mut Clients<'_>, place: u8, bytes: u64, up: bool) {
     let number = clients.tasks.len();
-    let server = SocketAddr::from(([192, 0, 2, 10], 2000 + number as u16));
+    let ipv6 = clients.addresses.chance(IPV6);
+    let server = server_address(ipv6, 10, 2000 + number as u16);
     let kind = match clients.rng.below(4) {
         0 => ClientKind::Intercepted,
         1 => ClientKind::Connect,
@@ -143,7 +151,7 @@ fn add_honest(clients: &mut Clients<'_>, place: u8, bytes: u64, up: bool) {
         false => [plan(100, false), plan(bytes, true)],
     };
     // Addresses that no hostile client has: slots are counted by address.
-    let from = SocketAddr::from(([10, 1, 100, 1 + place], 30_000 + number as u16));
+    let from = clients.from(&kind, server, (100, 1 + place), number);
     let ends = (HONEST_NODE, from, server);
     let task = Task::new((number, BEGIN + LEAD), kind, ends, plans);
     clients.tasks.push((task, Answer::Accept));

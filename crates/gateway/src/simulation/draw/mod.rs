@@ -8,13 +8,14 @@ mod trouble;
 use super::host::DESCRIPTORS;
 use super::net::faults::{Call, Faults};
 use super::net::link::Link;
-use super::net::{Answer, Record};
+use super::net::{Answer, NOBODY, Record};
 use super::task::{ClientKind, Ending, Task};
 use super::world::{Act, World};
-use clients::{ATTACKS, Clients};
+use clients::{ATTACKS, Clients, IPV6};
 use site::{Layout, Options, Site};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 use units::{BitRate, Instant, RngStream, Span};
 
 /// A storm before it begins.
@@ -25,18 +26,23 @@ pub(super) struct Storm {
     pub(super) site: Site,
     pub(super) tasks: Vec<(Task, Answer)>,
     pub(super) names: BTreeMap<String, Record>,
+    /// Addresses of names at which no server accepts.
+    pub(super) dead: BTreeMap<SocketAddr, Answer>,
     pub(super) acts: BTreeMap<Instant, Act>,
     pub(super) faults: Faults,
     pub(super) room: usize,
     /// When everything that goes wrong has ended.
     pub(super) calm_at: Instant,
     /// Links or gateways fail in a way that costs time.
+    pub(super) rough: bool,
+    /// They do, or a link is slow.
     pub(super) harsh: bool,
 }
 
 impl fmt::Display for Storm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Options { layout, confirms, told, fail, rates: [back, forward], .. } = &self.options;
+        let Options { layout, confirms, told, fail, ipv6, lends, rates: [back, forward], .. } =
+            &self.options;
         let accept = if *confirms { "confirm" } else { "early" };
         let hostile = self.tasks.iter().filter(|(task, _)| task.hostile).count();
         let loss: Vec<u64> = self.site.links.iter().map(|(_, link)| link.loss).collect();
@@ -44,7 +50,7 @@ impl fmt::Display for Storm {
             f,
             "seed {}: {layout:?}, {accept}, {forward} forward, {back} back, told {told}, delay {}, \
              loss {loss:?} per thousand, buffers of {} octets, {} connections, {hostile} hostile, \
-             partial {}, errors {:?}, fail {fail:?}, calm at {:?}, {:?}",
+             partial {}, errors {:?}, fail {fail:?}, IPv6 {ipv6}, lends {lends}, calm at {:?}, {:?}",
             self.seed,
             self.options.delay,
             self.room,
@@ -62,12 +68,14 @@ impl Storm {
     pub(super) fn draw(seed: u64) -> Self {
         let mut rng = RngStream::new(seed, 0, "gateway/simulation/storm");
         let rng = &mut rng;
-        let options = options(rng);
+        let mut addresses = RngStream::new(seed, 0, "gateway/simulation/addresses");
+        let options = options(rng, &mut addresses);
         let reloaded = reloaded(rng, &options);
         let delay = options.delay;
         let site = Site::new(rng, &options, &reloaded, |rng, rate| trouble::link(rng, rate, delay));
         let calm_at = Instant::ZERO + Span::from_secs(6 + rng.below(10));
         let (acts, harsh) = trouble::acts(rng, &site, calm_at);
+        let acts = acts.into_iter().map(|(at, act)| (at, act.within(&options))).collect();
         let budget = options.rates[1].bytes_in(Span::from_secs(10)).min(1_500_000);
         let count = 2 + rng.below(22);
         let crowd = rng.chance(0.2).then(|| draw_start(rng, calm_at));
@@ -78,10 +86,12 @@ impl Storm {
         let room = 1024 << rng.below(9);
         let mut clients = Clients {
             rng,
+            addresses,
             terminals: site.terminals(),
             intercepted: options.layout == Layout::Single,
             most: budget / count,
             names: BTreeMap::new(),
+            dead: BTreeMap::new(),
             tasks: Vec::new(),
         };
         starts.into_iter().for_each(|start| clients.add(start));
@@ -89,10 +99,11 @@ impl Storm {
             let (start, count) = (draw_start(clients.rng, calm_at), 5 + clients.rng.below(30));
             clients.add_crowd(start, attack, count as usize);
         }
-        let Clients { names, tasks, .. } = clients;
-        let slow = |(_, link): &(_, Link)| link.loss > 30 || link.rate < BitRate::from_mbps(1);
-        let harsh = harsh || site.links.iter().any(slow);
-        Self { seed, options, site, tasks, names, acts, faults, room, calm_at, harsh }
+        let Clients { names, dead, tasks, .. } = clients;
+        let rough = harsh || site.links.iter().any(|(_, link)| link.loss > 30);
+        let is_slow = |(_, link): &(_, Link)| link.rate < BitRate::from_mbps(1);
+        let harsh = rough || site.links.iter().any(is_slow);
+        Self { seed, options, site, tasks, names, dead, acts, faults, room, calm_at, rough, harsh }
     }
 
     /// The world in which it takes place.
@@ -107,6 +118,9 @@ impl Storm {
             net.room = self.room;
             net.faults = self.faults.clone();
             net.names = self.names.clone();
+            for (address, answer) in &self.dead {
+                net.servers.insert(*address, (*answer, NOBODY));
+            }
             for (task, answer) in &self.tasks {
                 net.servers.insert(task.server, (*answer, task.number));
             }
@@ -115,8 +129,9 @@ impl Storm {
         // A client that is let in late comes out of the listener as a new one, and one whose SYN was
         // not answered in time sends it again.
         let may_come_again = self.harsh || self.is_short();
-        let intercepted = world.tasks.iter_mut().filter(|it| it.kind == ClientKind::Intercepted);
-        intercepted.for_each(|task| task.excuses.opened_again = may_come_again);
+        for task in world.tasks.iter_mut().filter(|it| it.kind == ClientKind::Intercepted) {
+            task.excuses.opened_again = may_come_again && self.site.can_hold[task.node];
+        }
         Ok(world)
     }
 
@@ -145,6 +160,19 @@ impl Storm {
         self.tasks[task.number].1
     }
 
+    /// What the servers at all addresses do that a task's client may be led to.
+    pub(super) fn answers(&self, task: &Task) -> Vec<Answer> {
+        let mut all = vec![self.answer(task)];
+        if let ClientKind::Socks(Some(name)) = &task.kind
+            && let Some(record) = self.names.get(name)
+        {
+            let port = task.server.port();
+            let dead = |ip: &IpAddr| self.dead.get(&SocketAddr::new(*ip, port)).copied();
+            all.extend(record.addresses.iter().filter_map(dead));
+        }
+        all
+    }
+
     /// Whether the name that the client of a task asks for has an address, if it asks for one.
     pub(super) fn has_address(&self, task: &Task) -> bool {
         let ClientKind::Socks(Some(name)) = &task.kind else { return true };
@@ -165,7 +193,7 @@ fn draw_start(rng: &mut RngStream, calm_at: Instant) -> Instant {
     Instant::ZERO + Span::from_millis(1_200 + rng.below(within))
 }
 
-fn options(rng: &mut RngStream) -> Options {
+fn options(rng: &mut RngStream, addresses: &mut RngStream) -> Options {
     const FAIL: [&str; 3] = ["wait", "refuse", "open"];
     let forward = BitRate::from_kbps(500 << rng.below(6));
     let back = if rng.chance(0.4) { BitRate::from_kbps(64 << rng.below(5)) } else { forward };
@@ -187,6 +215,8 @@ fn options(rng: &mut RngStream) -> Options {
         priorities: [1, 1 + rng.below(2) as u32],
         rates: [back, forward],
         delay: Span::from_millis([5, 40, 280, 600][rng.below(4) as usize]),
+        ipv6: addresses.chance(IPV6),
+        lends: addresses.chance(0.4),
     }
 }
 

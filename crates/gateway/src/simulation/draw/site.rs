@@ -6,7 +6,7 @@
 //!                            ╚═ hub        single:         a gateway without a partner
 //! ```
 
-use crate::simulation::net::link::Link;
+use crate::simulation::net::link::{Link, headers};
 use crate::{PrivateKey, PublicKey};
 use std::net::SocketAddr;
 use units::{BitRate, RngStream, Span};
@@ -45,6 +45,10 @@ pub(in crate::simulation) struct Options {
     /// From terminals to hubs, and back.
     pub(in crate::simulation) rates: [BitRate; 2],
     pub(in crate::simulation) delay: Span,
+    /// The links are IPv6's.
+    pub(in crate::simulation) ipv6: bool,
+    /// The hubs connect from the clients' addresses.
+    pub(in crate::simulation) lends: bool,
 }
 
 /// Gateways and links; the first nodes are those with clients.
@@ -86,9 +90,13 @@ impl Site {
         let mut links = Vec::new();
         for terminal in 0..terminals {
             for hub in 0..hubs {
-                let (own, peer) = (terminal_address(terminal, hub), hub_address(hub));
-                links.push(((own, peer), link(rng, options.rates[0])));
-                links.push(((peer, own), link(rng, options.rates[1])));
+                let (own, peer) =
+                    (terminal_address(options, terminal, hub), hub_address(options, hub));
+                for (ends, rate) in [(own, peer), (peer, own)].into_iter().zip(options.rates) {
+                    let mut link = link(rng, rate);
+                    link.headers = headers(own);
+                    links.push((ends, link));
+                }
             }
         }
         let texts = |options: &Options| match options.layout {
@@ -110,6 +118,11 @@ impl Site {
         self.layout.sizes().0
     }
 
+    /// Whether the gateway `node` connects to servers from the addresses of its clients.
+    pub(in crate::simulation) fn lends(&self, node: usize) -> bool {
+        self.configs[node].contains("source = \"client\"")
+    }
+
     pub(in crate::simulation) fn is_terminal(&self, node: usize) -> bool {
         node < self.terminals()
     }
@@ -125,12 +138,40 @@ impl Site {
     }
 }
 
-fn terminal_address(terminal: usize, path: usize) -> SocketAddr {
-    SocketAddr::from(([10, 3, terminal as u8, 10 + path as u8], 7000))
+fn terminal_address(options: &Options, terminal: usize, path: usize) -> SocketAddr {
+    let (number, path) = (terminal as u8, 10 + path as u8);
+    match options.ipv6 {
+        true => SocketAddr::from(([0xfd00, 3, number.into(), 0, 0, 0, 0, path.into()], 7000)),
+        false => SocketAddr::from(([10, 3, number, path], 7000)),
+    }
 }
 
-fn hub_address(hub: usize) -> SocketAddr {
-    SocketAddr::from(([10, 4, hub as u8, 1], 7000))
+fn hub_address(options: &Options, hub: usize) -> SocketAddr {
+    match options.ipv6 {
+        true => SocketAddr::from(([0xfd00, 4, hub as u16, 0, 0, 0, 0, 1], 7000)),
+        false => SocketAddr::from(([10, 4, hub as u8, 1], 7000)),
+    }
+}
+
+/// The address of a gateway's client.
+pub(in crate::simulation) fn client_address(
+    ipv6: bool,
+    (node, host): (usize, u8),
+    port: u16,
+) -> SocketAddr {
+    match ipv6 {
+        // Each is in a network of its own: IPv6 clients are counted by networks.
+        true => SocketAddr::from(([0xfd00, 1, node as u16, host.into(), 0, 0, 0, 1], port)),
+        false => SocketAddr::from(([10, 1, node as u8, host], port)),
+    }
+}
+
+/// The address of a server.
+pub(in crate::simulation) fn server_address(ipv6: bool, host: u8, port: u16) -> SocketAddr {
+    match ipv6 {
+        true => SocketAddr::from(([0x2001, 0xdb8, 0, 0, 0, 0, 0, host.into()], port)),
+        false => SocketAddr::from(([192, 0, 2, host], port)),
+    }
 }
 
 /// `[link]` but for its addresses.
@@ -168,7 +209,7 @@ fn terminal(options: &Options, number: usize, keys: &[PrivateKey]) -> String {
     let (terminals, hubs) = options.layout.sizes();
     let accept = if options.confirms { "confirm" } else { "early" };
     let place = |hub: usize| {
-        let (own, peer) = (terminal_address(number, hub), hub_address(hub));
+        let (own, peer) = (terminal_address(options, number, hub), hub_address(options, hub));
         let key = peer_key(options, keys[terminals + hub].public());
         format!("listen = \"{own}\"\npeer = \"{peer}\"\n{key}")
     };
@@ -206,10 +247,14 @@ fn hub(options: &Options, number: usize, keys: &[PrivateKey]) -> String {
         true => (0..terminals).map(known).collect(),
         false => String::new(),
     };
+    let source = match options.lends {
+        true => "[hub]\nsource = \"client\"\nclients = [\"10.1.0.0/16\", \"fd00:1::/32\"]\n",
+        false => "",
+    };
     format!(
-        "role = \"hub\"\n{}[link]\nlisten = \"{}\"\n{}{}memory_total = \"64mb\"\n{known}",
+        "role = \"hub\"\n{}[link]\nlisten = \"{}\"\n{}{source}{}memory_total = \"64mb\"\n{known}",
         key(options, &keys[terminals + number]),
-        hub_address(number),
+        hub_address(options, number),
         rates(options),
         limits(options)
     )

@@ -23,8 +23,14 @@ const SYN_TIMEOUT: Span = Span::from_secs(127);
 const SYN_RETRIES: u32 = 6;
 /// Length of a listener's backlog.
 const BACKLOG: usize = 128;
-/// The address of gateways towards servers.
-const GATEWAY: [u8; 4] = [10, 9, 0, 1];
+
+/// The address of gateways towards `server`.
+pub(in crate::simulation) fn gateway_address(server: SocketAddr) -> SocketAddr {
+    match server.is_ipv6() {
+        true => SocketAddr::from(([0x2001, 0xdb8, 9, 0, 0, 0, 0, 1], 40_000)),
+        false => SocketAddr::from(([10, 9, 0, 1], 40_000)),
+    }
+}
 
 impl Net {
     fn delay(&mut self) -> Span {
@@ -204,7 +210,7 @@ impl Net {
         // A server that does not accept never sees the connection.
         let task = if answer == Answer::Accept { task } else { NOBODY };
         let owners = [Owner::Node(node), Owner::Task(task)];
-        let own = client.unwrap_or(SocketAddr::from((GATEWAY, 40_000)));
+        let own = client.unwrap_or_else(|| gateway_address(server));
         self.conns.push(Conn::new(self.now, (owners, [own, server]), delay, self.room, outcome));
         if answer == Answer::Accept {
             self.schedule(self.now + delay, Event::Accept(conn));
@@ -256,11 +262,19 @@ impl Net {
 
 /// A SYN as it is on the wire, its checksum left to the network interface.
 fn syn(client: SocketAddr, server: SocketAddr) -> Option<Syn> {
-    let (IpAddr::V4(from), IpAddr::V4(to)) = (client.ip(), server.ip()) else { return None };
-    let mut packet = vec![0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, 6, 0, 0];
-    packet.extend(from.octets());
-    packet.extend(to.octets());
-    let words = packet[12..20].chunks_exact(2);
+    let (mut packet, addresses) = match (client.ip(), server.ip()) {
+        (IpAddr::V4(from), IpAddr::V4(to)) => {
+            let header = vec![0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, 6, 0, 0];
+            (header, [from.octets(), to.octets()].concat())
+        }
+        (IpAddr::V6(from), IpAddr::V6(to)) => {
+            let header = vec![0x60, 0, 0, 0, 0, 20, 6, 64];
+            (header, [from.octets(), to.octets()].concat())
+        }
+        (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => return None,
+    };
+    packet.extend(&addresses);
+    let words = addresses.chunks_exact(2);
     let sum: u32 = words.map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum();
     let sum = sum + 6 + 20;
     let pseudo = (sum & 0xffff) + (sum >> 16);

@@ -1,6 +1,12 @@
 //! The satellite link in memory: what becomes of a datagram in one direction.
 
+use std::net::SocketAddr;
 use units::{BitRate, Instant, RngStream, Span};
+
+/// Length of the IP and UDP headers of a datagram between addresses of this one's family.
+pub(in crate::simulation) fn headers(address: SocketAddr) -> usize {
+    if address.is_ipv6() { 48 } else { 28 }
+}
 
 /// What a direction of a link does to datagrams.
 #[derive(Clone, Debug)]
@@ -14,10 +20,12 @@ pub(in crate::simulation) struct Link {
     pub(in crate::simulation) duplicate: u64,
     pub(in crate::simulation) corrupt: u64,
     pub(in crate::simulation) reorder: u64,
+    /// Octets that each datagram takes besides its payload.
+    pub(in crate::simulation) headers: usize,
     /// Until when nothing passes.
     pub(in crate::simulation) dark_until: Instant,
-    /// When a datagram was lost or damaged last.
-    pub(in crate::simulation) lost_at: Option<Instant>,
+    /// When datagrams were lost or damaged.
+    lost: Vec<Instant>,
     busy_until: Instant,
 }
 
@@ -32,8 +40,9 @@ impl Link {
             duplicate: 0,
             corrupt: 0,
             reorder: 0,
+            headers: headers(SocketAddr::from(([0; 4], 0))),
             dark_until: Instant::ZERO,
-            lost_at: None,
+            lost: Vec::new(),
             busy_until: Instant::ZERO,
         }
     }
@@ -42,6 +51,11 @@ impl Link {
     pub(in crate::simulation) fn calm_down(&mut self) {
         (self.loss, self.duplicate, self.corrupt, self.reorder) = (0, 0, 0, 0);
         self.dark_until = Instant::ZERO;
+    }
+
+    /// How many datagrams were lost or damaged since that time.
+    pub(in crate::simulation) fn lost_since(&self, since: Instant) -> usize {
+        self.lost.iter().rev().take_while(|at| **at >= since).count()
     }
 
     /// When copies of a datagram sent at `now` arrive; corruption changes `bytes`.
@@ -53,19 +67,19 @@ impl Link {
     ) -> Vec<Instant> {
         let start = self.busy_until.max(now);
         if start.since(now) > self.queue {
-            self.lost_at = Some(now);
+            self.lost.push(now);
             return Vec::new();
         }
-        self.busy_until = start + self.rate.time_for(bytes.len() as u64 + 28);
+        self.busy_until = start + self.rate.time_for((bytes.len() + self.headers) as u64);
         let mut strikes = |parts: u64| rng.below(1000) < parts;
         if now < self.dark_until || strikes(self.loss) {
-            self.lost_at = Some(now);
+            self.lost.push(now);
             return Vec::new();
         }
         let (again, broken, late) =
             (strikes(self.duplicate), strikes(self.corrupt), strikes(self.reorder));
         if broken && !bytes.is_empty() {
-            self.lost_at = Some(now);
+            self.lost.push(now);
             let place = rng.below(bytes.len() as u64) as usize;
             bytes[place] ^= 1 << rng.below(8);
         }

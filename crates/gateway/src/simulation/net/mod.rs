@@ -6,6 +6,7 @@ pub(super) mod faults;
 pub(super) mod handshake;
 pub(super) mod link;
 pub(super) mod tcp;
+pub(super) mod way;
 
 use crate::engine::resolver::{Found, Update};
 use crate::engine::{Kind, Readiness, SocketId, Source};

@@ -17,18 +17,18 @@ impl Task {
                 request.push(1);
                 request.extend(v4.octets());
             }
+            (ClientKind::Socks(None), IpAddr::V6(v6)) => {
+                request.push(4);
+                request.extend(v6.octets());
+            }
             (ClientKind::Connect, _) => {
                 let server = self.server;
                 return format!("CONNECT {server} HTTP/1.1\r\nHost: {server}\r\n\r\n").into();
             }
             (ClientKind::Malformed, _) => return b"GET / HTTP/1.0\r\n\r\n".to_vec(),
-            (
-                ClientKind::Silent
-                | ClientKind::HalfOpen
-                | ClientKind::Intercepted
-                | ClientKind::Socks(None),
-                _,
-            ) => return Vec::new(),
+            (ClientKind::Silent | ClientKind::HalfOpen | ClientKind::Intercepted, _) => {
+                return Vec::new();
+            }
         }
         request.extend(port);
         request

@@ -9,7 +9,8 @@
 mod dialog;
 mod transfer;
 
-use super::net::Net;
+use super::net::tcp::Owner;
+use super::net::{Net, conn_of};
 use crate::engine::{Kind, SocketId};
 use std::io;
 use std::net::SocketAddr;
@@ -103,8 +104,11 @@ pub(super) struct Side {
 /// What happened to gateways that a connection cannot be blamed for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Excuses {
-    /// A gateway that carried it is gone, or took no new connections when it came: it may break.
+    /// A gateway that carried it is gone: it may break.
     pub(super) lost: bool,
+    /// A gateway on its way took no new connections before it had reached its server: it may be
+    /// refused, or be reset where it was accepted early.
+    pub(super) refused: bool,
     /// Its client's SYN was held, and goes past the gateway now: there may be two connections to
     /// the server, of which the first is reset.
     pub(super) opened_again: bool,
@@ -263,9 +267,14 @@ impl Task {
     /// A connection has come to its server.
     fn serve(&mut self, net: &mut Net, id: SocketId) -> Result<(), String> {
         let side = &mut self.sides[1];
-        if side.id.is_some() {
+        if let Some(first) = side.id {
             if !self.excuses.opened_again && !self.excuses.lost && !self.hostile {
                 return Err(format!("task {}: its server was connected to twice", self.number));
+            }
+            // The client itself has come meanwhile, and is served.
+            if let Owner::Task(_) = net.conns[conn_of(first).0].ends[0].owner {
+                net.close(id, true);
+                return Ok(());
             }
             side.close(net, true);
             *side = Side::new(side.plan);

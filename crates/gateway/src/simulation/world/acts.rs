@@ -1,17 +1,21 @@
 //! What happens to links and gateways while connections run: blackouts, restarts, drains, other
 //! configurations, and hosts without descriptors.
 
-use super::gateway::confirms;
+use super::gateway::{Engaged, confirms};
 use super::{World, parse};
-use crate::engine::{Admission, SESSION_END};
-use crate::simulation::draw::site::name;
+use crate::engine::Admission;
+use crate::simulation::draw::site::{Options, name};
 use crate::simulation::host::DESCRIPTORS;
 use crate::simulation::net::datagrams::Datagrams;
-use crate::simulation::task::{ClientKind, Task};
+use crate::simulation::net::way::Way;
+use crate::simulation::task::Task;
 use crate::{Role, SecuritySection};
 use relay::Security;
 use std::net::SocketAddr;
 use units::{Instant, Span};
+
+/// Datagrams that may be lost while sessions end, so that they end in order nevertheless.
+const MAX_LOST_AT_END: usize = 1;
 
 /// Something that happens at its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +32,16 @@ pub(in crate::simulation) enum Act {
     Descriptors(usize, usize),
     /// The first hop takes packets of this size.
     PathMtu(usize),
+}
+
+impl Act {
+    /// The same on the links of `options`: those of IPv6 take packets of 1,280 octets at least.
+    pub(in crate::simulation) fn within(self, options: &Options) -> Self {
+        match self {
+            Self::PathMtu(mtu) if options.ipv6 => Self::PathMtu(mtu.max(1_280)),
+            other => other,
+        }
+    }
 }
 
 impl World {
@@ -57,16 +71,33 @@ impl World {
         if self.site.is_terminal(node) { vec![node] } else { self.site.peers_of(node) }
     }
 
-    /// Connections by `node` that run now cannot be blamed for what becomes of them; or, if
-    /// `all` is false, those of them that have not reached their servers.
-    fn excuse(&mut self, node: usize, all: bool) {
+    /// The gateway `node` is gone: connections that it carried may break, and those that it may have
+    /// carried and that have not reached their servers may be refused.
+    fn excuse(&mut self, node: usize) {
         let terminals = self.terminals_of(node);
-        let concerned = self
-            .tasks
-            .iter_mut()
-            .filter(|task| task.is_running() && terminals.contains(&task.node));
-        for task in concerned.filter(|task| all || task.sides[1].id.is_none()) {
-            task.excuses.lost = true;
+        let net = self.net.net();
+        let running = self.tasks.iter_mut().filter(|task| task.is_running());
+        for task in running.filter(|task| terminals.contains(&task.node)) {
+            match net.way_of(task) {
+                Way::Through(hub) => task.excuses.lost |= node == hub || node == task.node,
+                Way::Begun => task.excuses.lost |= node == task.node,
+                Way::Held | Way::Past => {}
+            }
+            task.excuses.refused |= task.sides[1].id.is_none();
+        }
+    }
+
+    /// The gateway `node` takes no new connections from here on.
+    fn excuse_new(&mut self, node: usize) {
+        let terminals = self.terminals_of(node);
+        let net = self.net.net();
+        let running = self.tasks.iter_mut().filter(|task| task.is_running());
+        for task in running.filter(|task| terminals.contains(&task.node)) {
+            task.excuses.refused |= match net.way_of(task) {
+                // A terminal serves whom it has accepted, and a hub whom it connects.
+                Way::Begun => node != task.node || !net.has_come_in(task),
+                Way::Through(_) | Way::Held | Way::Past => false,
+            };
         }
     }
 
@@ -79,7 +110,7 @@ impl World {
 
     /// A gateway dies: its kernel closes its sockets.
     fn restart(&mut self, now: Instant, node: usize) {
-        self.excuse(node, true);
+        self.excuse(node);
         self.replace(now, node, Span::ZERO);
     }
 
@@ -110,10 +141,13 @@ impl World {
 
     /// Clients whose SYNs were held go another way when they send them again.
     pub(super) fn excuse_held(&mut self, node: usize) {
-        let may_be_held =
-            |task: &&mut Task| task.kind == ClientKind::Intercepted && task.is_running();
-        for task in self.tasks.iter_mut().filter(may_be_held).filter(|task| task.node == node) {
-            task.excuses.opened_again = true;
+        if !self.site.can_hold[node] {
+            return;
+        }
+        let net = self.net.net();
+        let its = |task: &&mut Task| task.is_running() && task.node == node;
+        for task in self.tasks.iter_mut().filter(its) {
+            task.excuses.opened_again |= net.is_held(task);
         }
     }
 
@@ -125,7 +159,7 @@ impl World {
         for terminal in self.terminals_of(node) {
             self.places[terminal].is_stale = true;
         }
-        self.excuse(node, false);
+        self.excuse_new(node);
         let place = &mut self.places[node];
         place.pause = pause;
         let limit = place.config.limits.drain;
@@ -164,16 +198,17 @@ impl World {
         Ok(())
     }
 
-    /// Whether a datagram to or from `node` was lost while its sessions ended, or a peer is not the
+    /// Whether datagrams to or from `node` were lost while its sessions ended, or a peer is not the
     /// one with which they began.
-    fn is_disturbed(&self, now: Instant, node: usize) -> bool {
+    fn is_disturbed(&self, since: Instant, node: usize) -> bool {
         let net = self.net.net();
         let of_node = |socket: &&Datagrams| socket.node == node && socket.open;
         let own: Vec<SocketAddr> =
             net.sockets.iter().filter(of_node).map(|socket| socket.address).collect();
-        let mut links =
+        let links =
             net.links.iter().filter(|((from, to), _)| own.contains(from) || own.contains(to));
-        links.any(|(_, link)| link.lost_at.is_some_and(|at| at + SESSION_END >= now))
+        let lost: usize = links.map(|(_, link)| link.lost_since(since)).sum();
+        lost > MAX_LOST_AT_END
             || self.site.peers_of(node).iter().any(|&peer| self.places[peer].is_another)
     }
 
@@ -185,15 +220,18 @@ impl World {
         // Connections that still run have had their time; before that there are none.
         let is_cut_off = now >= self.places[node].drained_by;
         if is_cut_off {
-            self.excuse(node, true);
+            self.excuse(node);
         }
-        let may_be_late = is_cut_off || self.is_disturbed(now, node);
+        let engine = self.places[node].gateway.as_mut().and_then(Engaged::engine);
+        if let Some(since) = engine.and_then(|engine| engine.unended_since())
+            && !is_cut_off
+            && !self.is_disturbed(since, node)
+        {
+            return Err(format!("gateway {node} ended by time, not by END, at {now:?}"));
+        }
         let pause = self.places[node].pause;
         if let Some(gateway) = &mut self.places[node].gateway {
             if let Some(engine) = gateway.engine() {
-                if !may_be_late && !engine.has_ended_sessions() {
-                    return Err(format!("gateway {node} ended by time, not by END, at {now:?}"));
-                }
                 engine.end(now);
                 let mut at = now;
                 while let Some(due) = engine.transmit_close(at) {

@@ -13,7 +13,7 @@ use gateway::Engaged;
 use super::draw::site::Site;
 use super::host::DESCRIPTORS;
 use super::net::{Net, Node, Shared};
-use super::task::Task;
+use super::task::{ClientKind, Task};
 use crate::engine::Held;
 use crate::{Config, Role};
 use std::collections::BTreeMap;
@@ -174,7 +174,10 @@ impl World {
             task.drive(&mut net)?;
             if was_waiting && task.is_running() {
                 let place = &self.places[task.node];
-                task.excuses.lost |= place.is_stale || place.gateway.is_none();
+                let passes = net.nodes[task.node].filter.bypass;
+                let is_intercepted = task.kind == ClientKind::Intercepted;
+                let takes_none = place.is_stale || place.gateway.is_none();
+                task.excuses.refused |= takes_none && !(is_intercepted && passes);
             }
         }
         Ok(())
