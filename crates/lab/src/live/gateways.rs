@@ -1,4 +1,4 @@
-//! The two gateways, as processes of the program that this is.
+//! Gateways as processes of this program.
 
 use super::BedConfig;
 use super::keys::Acquainted;
@@ -15,7 +15,7 @@ use std::thread::{self, JoinHandle};
 use testbed::{Host, Process, Satellite, addresses};
 use units::{BitRate, Span};
 
-/// What the gateways are told about the link.
+/// The link rates that gateways are configured with.
 #[derive(Clone, Copy, Debug)]
 pub struct GatewayRates {
     /// From the hub to the terminal.
@@ -25,10 +25,10 @@ pub struct GatewayRates {
 }
 
 impl GatewayRates {
-    /// The truth about `link`.
+    /// Returns the rates of `link`.
     ///
     /// # Errors
-    /// When a direction has no rate: the gateways cannot be told "as fast as it goes".
+    /// If a direction has no rate, which gateways cannot be configured with.
     pub fn of(link: &LinkConfig) -> Result<Self, LabError> {
         let rate = |direction| {
             link.direction(direction).rate.ok_or_else(|| {
@@ -38,7 +38,7 @@ impl GatewayRates {
         Ok(Self { forward: rate(Direction::Forward)?, return_: rate(Direction::Return)? })
     }
 
-    /// The keys of a gateway's `[link]` that say so.
+    /// Returns the corresponding keys of a gateway's `[link]`.
     pub(crate) fn as_toml(self, round_trip: Span) -> String {
         format!(
             "rate_up = \"{}bit\"\nrate_down = \"{}bit\"\nround_trip = \"{}ms\"\n",
@@ -48,7 +48,7 @@ impl GatewayRates {
         )
     }
 
-    /// The same rates, times `numerator / denominator`.
+    /// Returns the rates multiplied by `numerator / denominator`.
     pub fn scaled(self, numerator: u64, denominator: u64) -> Self {
         Self {
             forward: self.forward.mul_ratio(numerator, denominator),
@@ -57,16 +57,16 @@ impl GatewayRates {
     }
 }
 
-/// What each gateway counted, in its own words.
+/// Counters that the gateways print at their end.
 #[derive(Clone, Debug, Serialize)]
 pub struct Counters {
-    /// The terminal's; null where it has none.
+    /// Counters of the terminal; null without a terminal gateway.
     pub terminal: Value,
-    /// The hub's.
+    /// Counters of the hub.
     pub hub: Value,
 }
 
-/// The gateways of one way, running.
+/// Running gateways of one transport.
 #[derive(Debug)]
 pub(super) struct Gateways {
     /// None with two-segment splitting.
@@ -74,30 +74,30 @@ pub(super) struct Gateways {
     hub: Gateway,
 }
 
-/// The congestion control of two-segment splitting: it does not take each loss for congestion.
+/// Congestion control of two-segment splitting, which does not react to every loss.
 const CONGESTION: &str = "bbr";
-/// Its initial window, segments.
+/// Its initial window in segments.
 const INITIAL_WINDOW: u32 = 32;
-/// UDP port of the hub on the satellite's side; the second hub's is the next one.
+/// UDP port of the hub on the satellite side; a second hub uses the next one.
 const PORT: u16 = 4500;
 
-/// What is measured is over when they are asked to stop: nobody waits for connections to finish.
+/// The measurement is complete when the gateways stop: open connections are not waited for.
 const AT_ONCE: &str = "[limits]\ndrain = \"0s\"\n";
 
 impl Gateways {
-    /// Gateways that intercept all but connections to the port `bypass`.
+    /// Starts gateways that intercept all connections except those to the port `bypass`.
     pub(super) fn start(net: &Satellite, link: &str, bypass: u16) -> Result<Self, LabError> {
         let clients = format!("[intercept]\ninterfaces = [\"lan\"]\nexclude_ports = [{bypass}]\n");
         Self::pair(net, link, PORT, &clients)
     }
 
-    /// A second pair, which is asked by SOCKS5 on the port `socks`.
+    /// Starts a second pair, which clients use by SOCKS5 on the port `socks`.
     pub(super) fn start_second(net: &Satellite, link: &str, socks: u16) -> Result<Self, LabError> {
         let lan = addresses::TERMINAL_LAN.0;
         Self::pair(net, link, PORT + 1, &format!("[socks5]\nlisten = \"{lan}:{socks}\"\n"))
     }
 
-    /// One gateway at the hub, and a plain router at the terminal.
+    /// Starts one gateway at the hub; the terminal only routes.
     pub(super) fn start_single(
         net: &Satellite,
         config: &BedConfig,
@@ -135,7 +135,7 @@ impl Gateways {
         Ok(Self { terminal: Some(terminal), hub })
     }
 
-    /// Whether they still run.
+    /// Checks that the gateways still run.
     pub(super) fn check(&mut self) -> Result<(), LabError> {
         if let Some(terminal) = &mut self.terminal {
             terminal.check()?;
@@ -145,24 +145,24 @@ impl Gateways {
 
     pub(super) fn stop(mut self) -> Result<Counters, LabError> {
         self.check()?;
-        // The hub first: with its terminal gone it would have less to tell.
+        // The hub stops first, so that its counters include the terminal's session.
         let hub = self.hub.stop();
         let terminal = self.terminal.map_or(Value::Null, Gateway::stop);
         Ok(Counters { terminal, hub })
     }
 }
 
-/// One gateway's process.
+/// The process of one gateway.
 #[derive(Debug)]
 pub(crate) struct Gateway {
     role: &'static str,
     process: Process,
-    /// The last lines that it wrote to its standard error.
+    /// The last lines of its log.
     said: Arc<Mutex<VecDeque<String>>>,
     listener: Option<JoinHandle<()>>,
 }
 
-/// Lines of a gateway's words that are kept.
+/// Number of log lines that are stored.
 const KEPT: usize = 20;
 
 /// Environment variable that names another program whose gateways are measured.
@@ -178,8 +178,8 @@ pub(crate) fn gateway_program() -> io::Result<PathBuf> {
 }
 
 impl Gateway {
-    /// Starts `bentpipe gateway` on `host`, or on the machine itself for `None`, with a
-    /// configuration that never touches a disk.
+    /// Starts `bentpipe gateway` on `host`, or without a namespace for `None`, with the
+    /// configuration on standard input.
     pub(crate) fn start(
         host: Option<&Host>,
         role: &'static str,
@@ -190,8 +190,7 @@ impl Gateway {
         Self::start_by(host, role, Command::new(program), config)
     }
 
-    /// As [`Gateway::start`], by a command of the caller's to which the arguments are added: what
-    /// it does before it becomes the gateway is its own affair.
+    /// As [`Gateway::start`], by a command to which the arguments are added, for example a wrapper.
     pub(crate) fn start_by(
         host: Option<&Host>,
         role: &'static str,
@@ -223,12 +222,12 @@ impl Gateway {
         Ok(Self { role, process, said, listener: Some(listener) })
     }
 
-    /// Its process number.
+    /// Returns the process id.
     pub(crate) fn id(&mut self) -> u32 {
         self.process.child().id()
     }
 
-    /// The end of its log so far.
+    /// Returns the last lines of the log.
     pub(crate) fn said(&self) -> String {
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         said.iter().cloned().collect::<Vec<_>>().join("\n")
@@ -239,18 +238,18 @@ impl Gateway {
             return Ok(());
         }
         if let Some(listener) = self.listener.take() {
-            let _ = listener.join(); // It cannot panic, and the lines are what counts.
+            let _ = listener.join(); // It cannot panic.
         }
         let reason = format!("ended by itself: {}", self.said());
         Err(LabError::Gateway { role: self.role, reason })
     }
 
-    /// Asks it to end, and returns the counters that it prints then; null when it printed none.
+    /// Stops the gateway and returns the counters that it prints; null if it printed none.
     pub(crate) fn stop(mut self) -> Value {
         self.process.terminate();
         let mut text = String::new();
         if let Some(output) = self.process.child().stdout.take() {
-            // What cannot be read is not there.
+            // Unreadable output counts as missing.
             let _ = output.take(1 << 20).read_to_string(&mut text);
         }
         let _ = self.process.wait();

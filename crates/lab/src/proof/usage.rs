@@ -1,21 +1,21 @@
-//! What a process uses of the machine.
+//! Resource usage of a process.
 
 use super::failed;
 use crate::LabError;
 use std::fs;
 
-/// What a process uses of the machine.
+/// Resource usage of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Usage {
-    /// Memory in use, bytes.
+    /// Resident memory in octets.
     pub(super) resident: u64,
-    /// The same, with what is shared divided among those who share it.
+    /// Proportional set size in octets: shared pages are divided among their users.
     pub(super) proportional: u64,
-    /// Of the memory in use what no file stands behind: all that it has asked for.
+    /// Anonymous resident memory in octets.
     pub(super) anonymous: u64,
     /// Open descriptors.
     pub(super) descriptors: u64,
-    /// Time on processors, seconds.
+    /// Processor time in seconds.
     pub(super) cpu: f64,
 }
 
@@ -46,8 +46,7 @@ fn kilobytes(text: &str, key: &str) -> u64 {
     number.unwrap_or(0) * 1024
 }
 
-/// Behind the name in brackets, which may hold anything: fields 14 and 15 of `proc(5)`, in
-/// hundredths of a second.
+/// Parses the fields after the name in parentheses: 14 and 15 of `proc(5)`, in units of 10 ms.
 fn cpu(stat: &str) -> Option<f64> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let (user, system): (u64, u64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);

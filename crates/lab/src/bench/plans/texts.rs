@@ -1,4 +1,4 @@
-//! What the link and the gateways are told.
+//! Configurations of link and gateways.
 
 use super::{DELAY, FLOOD, PlansConfig, REQUESTS, is_double};
 use gateway::PrivateKey;
@@ -20,13 +20,13 @@ pub(super) fn emulated(config: &PlansConfig) -> LinkConfig {
     }
 }
 
-/// The return link's rate.
+/// Returns the rate of the return link.
 fn up(config: &PlansConfig) -> BitRate {
     config.rate.mul_ratio(1, 5)
 }
 
-/// Where a terminal's clients find its proxy: an address of the machine's own for each, with this
-/// process's number in it, so that several runs do not meet.
+/// Returns the address of a terminal's proxy: a loopback address that depends on the process id, so
+/// that several runs do not conflict.
 pub(super) fn proxy(terminal: usize) -> SocketAddr {
     let run = 64 + (std::process::id() % 128) as u8;
     let address = [127, run, (terminal / 250 + 1) as u8, (terminal % 250 + 1) as u8];
@@ -48,7 +48,7 @@ pub(super) fn hub_text(
     urgent: [u16; 2],
     keys: &[PrivateKey],
 ) -> String {
-    // One terminal may have half of them.
+    // One terminal may use half of the connections.
     let connections = 2 * (config.terminals * config.connections + FLOOD.0 + FLOOD.1 + REQUESTS);
     let mut text = format!(
         "role = \"hub\"\nprivate_key = \"{}\"\n[link]\nlisten = \"{at}\"\n{}\
@@ -92,7 +92,7 @@ mod tests {
     use std::net::Ipv4Addr;
 
     #[test]
-    fn the_gateways_configurations_are_right() {
+    fn the_gateway_configurations_are_valid() {
         let config = PlansConfig { terminals: 5, ..PlansConfig::default() };
         let keys: Vec<PrivateKey> =
             (0..6).map(|_| PrivateKey::generate(&mut SystemEntropy)).collect();

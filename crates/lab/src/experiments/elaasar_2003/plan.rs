@@ -1,4 +1,4 @@
-//! What is run.
+//! The points to run.
 
 use super::super::{Draw, Parameter, Point, Setting};
 use super::conditions::Condition;
@@ -38,15 +38,15 @@ pub(super) const PARAMETERS: &[Parameter] = &[
 
 /// The study of figures 6 to 17.
 pub(super) const FIGURES: &str = "figures";
-/// The study of what the paper leaves open.
+/// The study of other interpretations.
 pub(super) const AMBIGUITIES: &str = "ambiguities";
 
-/// Key of a point of a figure.
+/// Returns the key of a point of a figure.
 pub(super) fn figure_key(condition: Condition, percent: u32, party: Party) -> String {
     format!("{}/{percent}/{}", condition.name(), party.name())
 }
 
-/// Where other readings are tried.
+/// Points at which other interpretations are tested.
 pub(super) const TRIED_AT: [(Condition, [u32; 3]); 4] = [
     (conditions::CORRUPTION_10, [5, 20, 50]),
     (conditions::HANDOFF_1, [1, 5, 15]),
@@ -54,7 +54,7 @@ pub(super) const TRIED_AT: [(Condition, [u32; 3]); 4] = [
     (conditions::CONNECTED_10, [1, 10, 30]),
 ];
 
-/// Key of a point in another reading.
+/// Returns the key of a point under another interpretation.
 pub(super) fn variant_key(
     variant: &Variant,
     condition: Condition,
@@ -64,9 +64,9 @@ pub(super) fn variant_key(
     format!("{}/{}", variant.name, figure_key(condition, percent, party))
 }
 
-/// Which conditions and points a reading is tried at.
+/// Returns the conditions and points at which other interpretations are tested.
 pub(super) fn tried_at(quick: bool) -> impl Iterator<Item = (Condition, u32)> {
-    // A quick run has the middle point alone.
+    // A quick run has only the middle point.
     let points = move |(condition, points): (Condition, [u32; 3])| {
         let kept = move |percent: &u32| !quick || *percent == points[1];
         points.into_iter().filter(kept).map(move |percent| (condition, percent))
@@ -96,7 +96,7 @@ pub(super) fn plan(setting: &Setting) -> Vec<Point> {
 pub(super) fn plan_variants(setting: &Setting) -> Vec<Point> {
     let mut points = Vec::new();
     for variant in variants::all() {
-        // Cells stand on some of them; the others are there to be looked at.
+        // The interpretations without cells are informative.
         let replications = if variant.judged() { setting.replications } else { setting.at_most(5) };
         for (condition, percent) in tried_at(setting.quick) {
             for party in Party::PAPER {

@@ -17,7 +17,7 @@ page!(PAGE = "elaasar-2003/handoff");
 
 const TESTS: [Condition; 2] = [HANDOFF_HALF, HANDOFF_1];
 
-/// Figures, table and cells of hand-off.
+/// Returns figures, tables and cells of hand-off.
 pub(super) fn section(seen: &Seen<'_>) -> Section {
     let mut figures = figures::of(seen, HANDOFF_HALF, ["9", "11", "13"]);
     figures.extend(figures::of(seen, HANDOFF_1, ["10", "12", "14"]));
@@ -29,7 +29,7 @@ pub(super) fn section(seen: &Seen<'_>) -> Section {
     }
 }
 
-/// Claims of no usual shape.
+/// Claims without a common form of criterion.
 const OWN: &[(&str, Own)] = &[
     ("off-drains-its-window", Own::That(off_drains)),
     ("on-loses-a-part-of-its-window", Own::Number(on_loses_a_part)),
@@ -46,13 +46,13 @@ fn gains(seen: &Seen<'_>) -> (Summary, Summary) {
     extremes(places.map(|at| SPEED.gain(seen, at)))
 }
 
-/// The last point of the longer blackouts.
+/// Returns the overhead saved at the last point of the longer blackouts, in percent.
 fn overhead_saved(seen: &Seen<'_>) -> Summary {
     let points = seen.points(HANDOFF_1);
     COST.gain(seen, (HANDOFF_1, points[points.len() - 1])).scaled(-1.0)
 }
 
-/// The mean share of its window that OFF (first) and ON lose each blackout.
+/// Returns the mean fraction of the window that OFF and ON lose per blackout, in percent.
 fn shares(seen: &Seen<'_>, test: Condition) -> [f64; 2] {
     [Off, On].map(|party| {
         over(seen.points(test), |p| Summary::of(&seen.lost_share((test, p), party)).mean)
