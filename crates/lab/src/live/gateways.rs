@@ -222,7 +222,6 @@ impl Gateway {
         Ok(Self { role, process, said, listener: Some(listener) })
     }
 
-    /// Returns the process id.
     pub(crate) fn id(&mut self) -> u32 {
         self.process.child().id()
     }

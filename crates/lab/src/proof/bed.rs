@@ -183,7 +183,6 @@ impl Bed {
         *self.gateway(side) = None;
     }
 
-    /// Returns the process id.
     pub(super) fn process(&mut self, side: Side) -> u32 {
         self.gateway(side).as_mut().map_or(0, Gateway::id)
     }

@@ -7,12 +7,10 @@
 //! * sources with that key: valid Hellos of unknown terminals, which only cookies reject.
 
 use super::usage::Usage;
-use super::{ProofConfig, Verdict, failed, sleep_ms};
+use super::{ProofConfig, Verdict, failed, noise, sleep_ms};
 use crate::LabError;
 use crate::live::Gateway;
-use association::{
-    Config, Keys, Known, PresharedKey, PrivateKey, PublicKey, Security, Terminal, TransmitBatch,
-};
+use association::{Config, PrivateKey, PublicKey, Terminal, TransmitBatch};
 use gateway::SystemEntropy;
 use rt::Clock;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -228,10 +226,7 @@ const HELLO: usize = 176;
 fn hellos(hub: &PublicKey) -> Result<Vec<Vec<u8>>, LabError> {
     let clock = Clock::new();
     let hello = |_| {
-        let known = Known { name: "hub".into(), public: *hub, preshared: PresharedKey::NONE };
-        let keys = Keys::new(PrivateKey::generate(&mut SystemEntropy), vec![known])
-            .map_err(|error| LabError::Proof(error.to_string()))?;
-        let security = Security::Noise(Arc::new(keys));
+        let security = noise(PrivateKey::generate(&mut SystemEntropy), "hub", *hub)?;
         let wall_clock_ns = clock.epoch_unix_ns();
         let config = Config { security, wall_clock_ns, ..Config::new("nobody") };
         let mut terminal = Terminal::new(config, clock.now(), SystemEntropy);

@@ -36,7 +36,7 @@ pub use verdict::Verdict;
 
 use crate::LabError;
 use crate::files::write_whole;
-use common::{failed, sleep_ms};
+use common::{failed, noise, sleep_ms};
 use rt::Clock;
 use std::path::Path;
 

@@ -53,7 +53,6 @@ impl Condition {
         }
     }
 
-    /// Returns the points with loss.
     pub(super) fn lossy_points(self, quick: bool) -> Vec<u32> {
         self.points(quick).iter().copied().filter(|&percent| percent > 0).collect()
     }

@@ -38,7 +38,6 @@ pub(super) fn queued_key(loss: u32, party: Party) -> String {
     format!("{loss}/{}", party.name())
 }
 
-/// Returns the points of both studies.
 pub(super) fn plan(setting: &Setting) -> Vec<Point> {
     let mut points = Vec::new();
     for party in Party::ALL {

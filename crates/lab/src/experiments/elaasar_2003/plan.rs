@@ -6,34 +6,25 @@ use super::trial::{Party, Trial};
 use super::variants::Variant;
 use super::{conditions, congestion, radio, return_of_link, variants};
 
-pub(super) const fn parameter(
-    name: &'static str,
-    about: &'static str,
-    default: f64,
-    min: f64,
-    max: f64,
-) -> Parameter {
+/// Returns a parameter with its default, minimum and maximum.
+const fn parameter(name: &'static str, about: &'static str, range: [f64; 3]) -> Parameter {
+    let [default, min, max] = range;
     Parameter { name, about, default, min, max, whole: false }
 }
 
-pub(super) const fn count(
-    name: &'static str,
-    about: &'static str,
-    default: f64,
-    min: f64,
-    max: f64,
-) -> Parameter {
-    Parameter { whole: true, ..parameter(name, about, default, min, max) }
+/// Returns the same for integers.
+const fn count(name: &'static str, about: &'static str, range: [f64; 3]) -> Parameter {
+    Parameter { whole: true, ..parameter(name, about, range) }
 }
 
 pub(super) const PARAMETERS: &[Parameter] = &[
-    count("file_bytes", "size of the file", 1e7, 1e4, 1e9),
-    parameter("tolerance", "RTT_TOLERANCE, a share of the round trip", 0.1, 0.0, 10.0),
-    count("max_probes", "MAX_PROBES", 4.0, 2.0, 256.0),
-    count("required_probes", "REQ_PROBES", 2.0, 1.0, 2.0),
-    parameter("idle_threshold_s", "pause after which slow start begins anew, s", 3.0, 0.1, 1e6),
-    count("polls_per_round_trip", "POLLS_PER_RTT", 3.0, 1.0, 100.0),
-    parameter("link_rate_kbps", "rate of the line in kbit/s; 0: none", 0.0, 0.0, 1e7),
+    count("file_bytes", "size of the file", [1e7, 1e4, 1e9]),
+    parameter("tolerance", "RTT_TOLERANCE, a share of the round trip", [0.1, 0.0, 10.0]),
+    count("max_probes", "MAX_PROBES", [4.0, 2.0, 256.0]),
+    count("required_probes", "REQ_PROBES", [2.0, 1.0, 2.0]),
+    parameter("idle_threshold_s", "pause after which slow start begins anew, s", [3.0, 0.1, 1e6]),
+    count("polls_per_round_trip", "POLLS_PER_RTT", [3.0, 1.0, 100.0]),
+    parameter("link_rate_kbps", "rate of the line in kbit/s; 0: none", [0.0, 0.0, 1e7]),
 ];
 
 /// The study of figures 6 to 17.

@@ -11,7 +11,6 @@ pub(super) const STUDY: &str = "return-of-link";
 /// Lengths of the blackouts in seconds.
 pub(super) const BLACKOUTS: [u64; 5] = [5, 10, 20, 50, 100];
 
-/// Returns the key of a point.
 pub(super) fn key(blackout: u64, party: Party) -> String {
     format!("{blackout}s/{}", party.name())
 }

@@ -25,7 +25,6 @@ impl Party {
     /// The paper's senders.
     pub(super) const PAPER: [Self; 2] = [Self::Off, Self::On];
 
-    /// Returns the name in keys.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -114,12 +113,10 @@ impl Trial {
         Self { source: party.session(setting), link, size: setting.get("file_bytes") as u64 }
     }
 
-    /// Runs the transfer.
     pub(super) fn run(&self, draw: &Draw) -> Result<Values, String> {
         self.transfer(draw).map(|seen| self.values(&seen))
     }
 
-    /// Runs the transfer and returns all its results.
     pub(super) fn transfer(&self, draw: &Draw) -> Result<Transfer, String> {
         transfer(&self.config(draw)).map_err(|error| error.to_string())
     }

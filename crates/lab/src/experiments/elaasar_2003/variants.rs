@@ -153,7 +153,6 @@ fn idle(trial: &mut Trial, seconds: Option<u64>) {
     }
 }
 
-/// Returns all interpretations, the chosen one first.
 pub(super) fn all() -> impl Iterator<Item = &'static Variant> {
     const CHOSEN: &[Variant] = &[AS_CHOSEN];
     CHOSEN.iter().chain(READINGS).chain(WITHOUT)

@@ -188,7 +188,6 @@ impl Trial {
         }
     }
 
-    /// Returns the key of the point.
     pub(super) fn key(&self) -> String {
         let others = match self.others {
             Others::Web => "web",
@@ -255,7 +254,6 @@ impl Trial {
         }
     }
 
-    /// Runs the transfer.
     pub(super) fn run(&self, draw: &Draw) -> Values {
         let carried = self.files(draw).carry();
         let over = carried.ended.since(carried.began).as_secs_f64();

@@ -70,34 +70,34 @@ pub(super) const TAKEN: Model = Model {
     acknowledge: 2,
 };
 
+const fn alternative(name: &'static str, about: &'static str, model: Model) -> Model {
+    Model { name, about, ..model }
+}
+
 /// Alternatives, each with one change.
 pub(super) const OTHERS: [Model; 6] = [
-    Model {
-        name: "secondary",
-        about: "secondary replies",
-        pool: mah::Size::SecondaryReply,
-        ..TAKEN
-    },
-    Model { name: "whole", about: "headers not counted in the segment", headers: 0, ..TAKEN },
-    Model {
-        name: "rfc-2414",
-        about: "4,380 bytes at first with 4KSS: three large segments, four small ones",
-        large: None,
-        ..TAKEN
-    },
-    Model { name: "all", about: "no reply left out", cull: u64::MAX, ..TAKEN },
-    Model {
-        name: "late",
-        about: "100 ms for a single first segment with T/TCP as well",
-        late_with_transactions: true,
-        ..TAKEN
-    },
-    Model {
-        name: "doubling",
-        about: "each segment acknowledged: the window doubles",
-        acknowledge: 1,
-        ..TAKEN
-    },
+    alternative(
+        "secondary",
+        "secondary replies",
+        Model { pool: mah::Size::SecondaryReply, ..TAKEN },
+    ),
+    alternative("whole", "headers not counted in the segment", Model { headers: 0, ..TAKEN }),
+    alternative(
+        "rfc-2414",
+        "4,380 bytes at first with 4KSS: three large segments, four small ones",
+        Model { large: None, ..TAKEN },
+    ),
+    alternative("all", "no reply left out", Model { cull: u64::MAX, ..TAKEN }),
+    alternative(
+        "late",
+        "100 ms for a single first segment with T/TCP as well",
+        Model { late_with_transactions: true, ..TAKEN },
+    ),
+    alternative(
+        "doubling",
+        "each segment acknowledged: the window doubles",
+        Model { acknowledge: 1, ..TAKEN },
+    ),
 ];
 
 /// Mean delay of a delayed acknowledgement in seconds; the maximum is 200 ms.

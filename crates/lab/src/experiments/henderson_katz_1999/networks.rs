@@ -109,7 +109,6 @@ pub(super) const WAYS: [Carries; 2] = [
 ];
 
 impl Channel {
-    /// Returns the key of the point.
     pub(super) fn key(&self, way: &str) -> String {
         format!("{}/{way}", self.name)
     }
@@ -140,7 +139,6 @@ impl Channel {
         }
     }
 
-    /// Runs the transfer.
     pub(super) fn run(&self, carriage: fn(u16) -> Carriage, draw: &Draw) -> Values {
         let until = Span::from_secs(600);
         let files = Files {

@@ -46,7 +46,6 @@ const APART: Span = Span::from_secs(200);
 const WARM: u64 = 1;
 
 impl Web {
-    /// Returns the key of the point.
     pub(super) fn key(&self) -> String {
         let way = match self.way {
             Way::Tcp(way) => way.name(),

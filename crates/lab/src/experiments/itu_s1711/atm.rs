@@ -40,7 +40,6 @@ const PACKET: u64 = 1_430;
 const COMPUTERS: f64 = 118.32e6 * 9_140.0 / 9_100.0;
 
 impl Trial {
-    /// Returns the key of the point.
     pub(super) fn key(&self) -> String {
         match self {
             Self::Atm { socket, satellite } => {
@@ -112,7 +111,6 @@ impl Trial {
     }
 }
 
-/// Returns all transfers.
 pub(super) fn trials() -> Vec<Trial> {
     let mut all = Vec::new();
     for socket in SOCKETS {

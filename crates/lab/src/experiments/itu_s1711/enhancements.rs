@@ -254,7 +254,6 @@ pub(super) fn all() -> Vec<Enhancement> {
     ]
 }
 
-/// Returns the key of a point.
 pub(super) fn key(name: &str, with: bool, impairment: Impairment) -> String {
     let side = if with { "with" } else { "without" };
     format!("{name}/{side}/{}", impairment.name())

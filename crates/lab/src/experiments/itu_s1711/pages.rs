@@ -116,7 +116,6 @@ const LINUX: DelayedAck = DelayedAck {
 const BY_TWOS: DelayedAck = DelayedAck { at_once: 16, with_answers: false, ..LINUX };
 
 impl Fetch {
-    /// Returns the key of the point.
     pub(super) fn key(&self) -> String {
         format!("{}/{}/{}", self.page.name, self.way.0, self.variant.name())
     }

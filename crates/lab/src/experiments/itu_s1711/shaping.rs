@@ -58,7 +58,6 @@ impl Trial {
         Self { socket, satellite, ..Self::bucket(BEST) }
     }
 
-    /// Returns the key of the point.
     pub(super) fn key(&self) -> String {
         let Self { socket, satellite, queue, .. } = self;
         let bucket = self.bucket.map_or("none".to_owned(), |bucket| bucket.to_string());

@@ -26,7 +26,6 @@ pub(super) enum Trace {
 impl Trace {
     pub(super) const ALL: [Self; 4] = [Self::Window, Self::Bursts, Self::Queue, Self::File];
 
-    /// Returns the key of the point.
     pub(super) fn key(self) -> &'static str {
         match self {
             Self::Window => "window",

@@ -19,14 +19,12 @@ pub(super) struct Varied {
 }
 
 impl Varied {
-    /// Returns the key of a point.
     pub(super) fn key(&self, with: bool) -> String {
         let side = if with { "with" } else { "without" };
         format!("{}/{side}/{}/{}", self.name, self.impairment.name(), self.what)
     }
 }
 
-/// Returns all variations, in the table's order.
 pub(super) fn all() -> Vec<Varied> {
     use Impairment::{Errors, Latency, Product};
     let varied = |name, impairment, what, [with, without]: [Case; 2]| Varied {

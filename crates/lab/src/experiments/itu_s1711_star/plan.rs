@@ -16,7 +16,6 @@ pub(super) const STACK: &str = "stack";
 pub(super) const RATE: &str = "rate";
 /// The study of uploads, which table 14 bounds as well.
 pub(super) const UP: &str = "up";
-/// The study of outages.
 pub(super) const WEATHER: &str = "weather";
 
 /// Duration of a run.

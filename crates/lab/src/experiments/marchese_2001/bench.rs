@@ -123,53 +123,51 @@ pub(super) const TODAY: Bench = Bench {
     ..TAKEN
 };
 
+const fn alternative(name: &'static str, about: &'static str, bench: Bench) -> Bench {
+    Bench { name, about, ..bench }
+}
+
 /// Alternatives, each with one change.
 pub(super) const OTHERS: [Bench; 20] = [
-    Bench {
-        name: "at-once",
-        about: "every segment acknowledged at once",
-        acks: Acks::AtOnce,
-        ..TAKEN
-    },
-    Bench {
-        name: "second",
-        about: "every second segment acknowledged, the first one delayed as well",
-        acks: Acks::Second(0, 50),
-        ..TAKEN
-    },
-    Bench {
-        name: "after-200",
-        about: "acknowledgements delayed by 200 ms at most",
-        acks: Acks::Second(1, 200),
-        ..TAKEN
-    },
-    Bench {
-        name: "quick",
-        about: "every second segment acknowledged, after the first 16",
-        acks: Acks::Second(16, 50),
-        ..TAKEN
-    },
-    Bench { name: "syn", about: "time from the SYN on", starts: Starts::AtSyn, ..TAKEN },
-    Bench {
-        name: "at-once-syn",
-        about: "every segment acknowledged at once, time from the SYN on",
-        acks: Acks::AtOnce,
-        starts: Starts::AtSyn,
-        ..TAKEN
-    },
-    Bench { name: "queue-40", about: "a router queue of 40 packets", queue: 40, ..TAKEN },
-    Bench { name: "queue-50", about: "a router queue of 50 packets", queue: 50, ..TAKEN },
-    Bench { name: "queue-75", about: "a router queue of 75 packets", queue: 75, ..TAKEN },
-    Bench { name: "queue-100", about: "a router queue of 100 packets", queue: 100, ..TAKEN },
-    Bench { name: "queue-150", about: "a router queue of 150 packets", queue: 150, ..TAKEN },
-    Bench { name: "queue-inf", about: "a router queue without end", queue: 1 << 20, ..TAKEN },
-    Bench { name: "rate-1600", about: "1,600 kbit/s", kbps: 1_600, ..TAKEN },
-    Bench { name: "rate-1700", about: "1,700 kbit/s", kbps: 1_700, ..TAKEN },
-    Bench { name: "rate-1800", about: "1,800 kbit/s", kbps: 1_800, ..TAKEN },
-    Bench { name: "whole", about: "windows as large as the buffers", share: 100, ..TAKEN },
-    Bench { name: "plain", about: "no timestamps", timestamps: false, ..TAKEN },
-    Bench { name: "way-260", about: "260 ms each way", one_way_ms: 260, ..TAKEN },
-    Bench { name: "decimal", about: "files of 1,000-byte kbytes", binary: false, ..TAKEN },
+    alternative(
+        "at-once",
+        "every segment acknowledged at once",
+        Bench { acks: Acks::AtOnce, ..TAKEN },
+    ),
+    alternative(
+        "second",
+        "every second segment acknowledged, the first one delayed as well",
+        Bench { acks: Acks::Second(0, 50), ..TAKEN },
+    ),
+    alternative(
+        "after-200",
+        "acknowledgements delayed by 200 ms at most",
+        Bench { acks: Acks::Second(1, 200), ..TAKEN },
+    ),
+    alternative(
+        "quick",
+        "every second segment acknowledged, after the first 16",
+        Bench { acks: Acks::Second(16, 50), ..TAKEN },
+    ),
+    alternative("syn", "time from the SYN on", Bench { starts: Starts::AtSyn, ..TAKEN }),
+    alternative(
+        "at-once-syn",
+        "every segment acknowledged at once, time from the SYN on",
+        Bench { acks: Acks::AtOnce, starts: Starts::AtSyn, ..TAKEN },
+    ),
+    alternative("queue-40", "a router queue of 40 packets", Bench { queue: 40, ..TAKEN }),
+    alternative("queue-50", "a router queue of 50 packets", Bench { queue: 50, ..TAKEN }),
+    alternative("queue-75", "a router queue of 75 packets", Bench { queue: 75, ..TAKEN }),
+    alternative("queue-100", "a router queue of 100 packets", Bench { queue: 100, ..TAKEN }),
+    alternative("queue-150", "a router queue of 150 packets", Bench { queue: 150, ..TAKEN }),
+    alternative("queue-inf", "a router queue without end", Bench { queue: 1 << 20, ..TAKEN }),
+    alternative("rate-1600", "1,600 kbit/s", Bench { kbps: 1_600, ..TAKEN }),
+    alternative("rate-1700", "1,700 kbit/s", Bench { kbps: 1_700, ..TAKEN }),
+    alternative("rate-1800", "1,800 kbit/s", Bench { kbps: 1_800, ..TAKEN }),
+    alternative("whole", "windows as large as the buffers", Bench { share: 100, ..TAKEN }),
+    alternative("plain", "no timestamps", Bench { timestamps: false, ..TAKEN }),
+    alternative("way-260", "260 ms each way", Bench { one_way_ms: 260, ..TAKEN }),
+    alternative("decimal", "files of 1,000-byte kbytes", Bench { binary: false, ..TAKEN }),
     TODAY,
 ];
 
@@ -185,7 +183,6 @@ pub(super) const RECOVERIES: [Recovery; 4] = [
 pub(super) const FLOWS: [u32; 4] = [1, 2, 4, 8];
 
 impl Bench {
-    /// Returns the key of a point.
     pub(super) fn key(&self, test: Test) -> String {
         format!("{}/{}/{}/{}", self.name, test.bytes, test.window, test.buffer)
     }

@@ -21,7 +21,6 @@ pub(super) const FREE: [(&str, Free); 2] =
     [("nothing free", Free::None), ("free by weight", Free::ByWeight)];
 /// The study of other access schemes.
 pub(super) const ACCESS: &str = "access";
-/// The study of the grant loop.
 pub(super) const LOOP: &str = "loop";
 /// Duration of bulk transfers.
 pub(super) const BULK_TIME: Span = Span::from_secs(120);

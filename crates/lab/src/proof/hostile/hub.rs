@@ -2,14 +2,11 @@
 
 use super::super::bed::{Bed, PORT, Setup, Side};
 use super::super::load::{Load, LoadConfig};
-use super::super::{ProofConfig, Verdict, failed, sleep_ms};
+use super::super::{ProofConfig, Verdict, failed, noise, sleep_ms};
 use super::Watch;
 use super::wild::{Pace, Wild};
 use crate::LabError;
-use association::{
-    Config, Hub, HubReceived, Keys, Known, OVERHEAD, PeerId, PresharedKey, Sealed, Security,
-    TransmitBatch,
-};
+use association::{Config, Hub, HubReceived, OVERHEAD, PeerId, Sealed, TransmitBatch};
 use gateway::SystemEntropy;
 use rt::Clock;
 use std::net::{SocketAddr, UdpSocket};
@@ -81,11 +78,7 @@ struct Attack {
 
 impl Attack {
     fn new(bed: &Bed, seed: u64) -> Result<Self, LabError> {
-        let public = bed.terminal_key.public();
-        let known = Known { name: "site".into(), public, preshared: PresharedKey::NONE };
-        let keys = Keys::new(bed.hub_key.clone(), vec![known])
-            .map_err(|error| LabError::Proof(error.to_string()))?;
-        let security = Security::Noise(Arc::new(keys));
+        let security = noise(bed.hub_key.clone(), "site", bed.terminal_key.public())?;
         let config = SessionConfig::gateway(BitRate::from_mbps(20));
         Ok(Self {
             hub: Hub::new(Config { security, ..Config::new("hub") }, SystemEntropy),

@@ -2,14 +2,11 @@
 
 use super::super::bed::{Bed, PORT, Setup, Side};
 use super::super::load::{Load, LoadConfig};
-use super::super::{ProofConfig, Verdict, failed, sleep_ms};
+use super::super::{ProofConfig, Verdict, failed, noise, sleep_ms};
 use super::Watch;
 use super::wild::{Pace, Wild};
 use crate::LabError;
-use association::{
-    Config, Keys, Known, OVERHEAD, PresharedKey, Sealed, Security, Terminal, TerminalReceived,
-    TransmitBatch,
-};
+use association::{Config, OVERHEAD, Sealed, Terminal, TerminalReceived, TransmitBatch};
 use gateway::SystemEntropy;
 use rt::Clock;
 use std::net::{SocketAddr, UdpSocket};
@@ -69,16 +66,10 @@ struct Attack {
 
 impl Attack {
     fn new(bed: &Bed, seed: u64) -> Result<Self, LabError> {
-        let public = bed.hub_key.public();
-        let known = Known { name: "hub".into(), public, preshared: PresharedKey::NONE };
-        let keys = Keys::new(bed.wild_key.clone(), vec![known])
-            .map_err(|error| LabError::Proof(error.to_string()))?;
+        let security = noise(bed.wild_key.clone(), "hub", bed.hub_key.public())?;
         let clock = Clock::new();
-        let config = Config {
-            security: Security::Noise(Arc::new(keys)),
-            wall_clock_ns: clock.epoch_unix_ns(),
-            ..Config::new("wild")
-        };
+        let config =
+            Config { security, wall_clock_ns: clock.epoch_unix_ns(), ..Config::new("wild") };
         Ok(Self {
             socket: None,
             terminal: Terminal::new(config, clock.now(), SystemEntropy),

@@ -22,7 +22,6 @@ const OWN: &[(&str, Own)] = &[
     ("a-pivot-of-overhead", Own::That(pivot_of_overhead)),
 ];
 
-/// Returns figures, table and cells of section 8.
 pub(super) fn section(seen: &Seen<'_>) -> Section {
     let values = [("modelled", found(seen)), ("queued", found_in_queue(seen))];
     Section {

@@ -20,7 +20,6 @@ page!(PAGE = "elaasar-2003/connectivity");
 /// Both tests, the longer sojourn time first.
 const STAYS: [Condition; 2] = [CONNECTED_10, CONNECTED_5];
 
-/// Returns figures, tables and cells of limited connectivity.
 pub(super) fn section(seen: &Seen<'_>) -> Section {
     let mut figures = figures::of(seen, CONNECTED_5, ["15", "16", "17"]);
     figures.extend(figures::of(seen, CONNECTED_10, ["", "", ""]));

@@ -16,7 +16,6 @@ page!(PAGE = "elaasar-2003/corruption");
 /// Both tests, the longer sojourn time first.
 const STAYS: [Condition; 2] = [CORRUPTION_10, CORRUPTION_1];
 
-/// Returns figures, tables and cells of bit corruption.
 pub(super) fn section(seen: &Seen<'_>) -> Section {
     let mut figures = figures::of(seen, CORRUPTION_10, ["6", "7", "8"]);
     figures.extend(figures::of(seen, CORRUPTION_1, ["", "", ""]));

@@ -142,7 +142,7 @@ fn row(seen: &Seen<'_>, at: (Condition, u32), party: Party) -> Vec<String> {
 }
 
 /// Formats a mean with the half-width of its interval.
-pub(super) fn pm(summary: Summary, digits: usize) -> String {
+pub(in super::super) fn pm(summary: Summary, digits: usize) -> String {
     match summary.interval() {
         Some(_) => format!("{:.digits$} ± {:.digits$}", summary.mean, summary.half),
         None => format!("{:.digits$}", summary.mean),

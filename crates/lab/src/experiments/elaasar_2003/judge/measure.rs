@@ -68,7 +68,6 @@ pub(super) const PROBING: Measure = per_event("probing each bad stay", "probing_
 /// Number of probes per bad state.
 pub(super) const PROBES: Measure = per_event("probes each bad stay", "probes", "");
 
-/// The measures that data files name.
 pub(super) const ALL: [Measure; 9] =
     [SPEED, COST, RETRANSMISSIONS, WORTH, WINDOW, CONTROL, POLLS, EVENTS, LOST];
 

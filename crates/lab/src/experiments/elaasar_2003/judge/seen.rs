@@ -51,22 +51,18 @@ impl<'a> Seen<'a> {
         statistics::jackknife(number(self), &parts)
     }
 
-    /// Returns the points of a condition.
     pub(super) fn points(&self, condition: Condition) -> &'static [u32] {
         condition.points(self.setting.quick)
     }
 
-    /// Returns the points with loss.
     pub(super) fn lossy(&self, condition: Condition) -> Vec<u32> {
         condition.lossy_points(self.setting.quick)
     }
 
-    /// Returns a value of each replication.
     pub(super) fn values(&self, at: (Condition, u32), party: Party, name: &str) -> Vec<f64> {
         self.of(FIGURES, &figure_key(at.0, at.1, party), name)
     }
 
-    /// Returns the mean of a value.
     pub(super) fn mean(&self, at: (Condition, u32), party: Party, name: &str) -> Summary {
         Summary::of(&self.values(at, party, name))
     }
@@ -165,7 +161,6 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// Returns the short name of a party.
 pub(super) fn short(party: Party) -> &'static str {
     match party {
         Party::Off => "OFF",

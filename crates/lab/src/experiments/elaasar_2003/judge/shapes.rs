@@ -194,48 +194,55 @@ impl Test {
                 advantage(seen, measure(of), *side, tests.each_ref().map(|name| condition(name)))
             }
             Self::Without { part: name, of, who, side, tests, from, to } => {
-                let places = tried(seen, &Where::new(tests, *from, *to));
-                without(seen, part(name), measure(of), party(who), *side, &places)
+                let removed = Removed::new(name, of, who, *side);
+                removed.on_average(seen, &tried(seen, &Where::new(tests, *from, *to)))
             }
             Self::WithoutAtEach { part: name, of, who, side, tests } => {
-                let places = tried(seen, &Where::new(tests, 0, all()));
-                without_at_each(seen, part(name), measure(of), party(who), *side, &places)
+                let removed = Removed::new(name, of, who, *side);
+                removed.at_each(seen, &tried(seen, &Where::new(tests, 0, all())))
             }
             Self::ByRecovery { test } => by_recovery(seen, condition(test)),
         }
     }
 }
 
-fn without(
-    seen: &Seen<'_>,
+/// The comparison of a party's values without and with a part of the mechanism.
+struct Removed {
     part: Variant,
     of: Measure,
     who: Party,
     side: Side,
-    places: &[(Condition, u32)],
-) -> Found {
-    let change = seen.jackknife(|seen| {
-        let at = |&at: &(Condition, u32)| seen.change(&part, at, who, of.field).mean;
-        places.iter().map(at).sum::<f64>() / places.len() as f64
-    });
-    let ours = format!("{} of {} without it: {:+.1} %", of.name, short(who), change.mean);
-    Found::all(ours, [(change, side, 0.0)])
 }
 
-fn without_at_each(
-    seen: &Seen<'_>,
-    part: Variant,
-    of: Measure,
-    who: Party,
-    side: Side,
-    places: &[(Condition, u32)],
-) -> Found {
-    let change = |&at: &(Condition, u32)| (at.1, seen.change(&part, at, who, of.field));
-    let changes: Vec<(u32, Summary)> = places.iter().map(change).collect();
-    let word = |(percent, change): &(u32, Summary)| format!("{percent} %: {:+.1}", change.mean);
-    let words: Vec<String> = changes.iter().map(word).collect();
-    let ours = format!("{} of {} without it in %: {}", of.name, short(who), words.join(", "));
-    Found::all(ours, changes.into_iter().map(|(_, change)| (change, side, 0.0)))
+impl Removed {
+    fn new(name: &str, of: &str, who: &str, side: Side) -> Self {
+        Self { part: part(name), of: measure(of), who: party(who), side }
+    }
+
+    fn change(&self, seen: &Seen<'_>, at: (Condition, u32)) -> Summary {
+        seen.change(&self.part, at, self.who, self.of.field)
+    }
+
+    fn on_average(&self, seen: &Seen<'_>, places: &[(Condition, u32)]) -> Found {
+        let change = seen.jackknife(|seen| {
+            let sum: f64 = places.iter().map(|&at| self.change(seen, at).mean).sum();
+            sum / places.len() as f64
+        });
+        let (name, who) = (self.of.name, short(self.who));
+        let ours = format!("{name} of {who} without it: {:+.1} %", change.mean);
+        Found::all(ours, [(change, self.side, 0.0)])
+    }
+
+    fn at_each(&self, seen: &Seen<'_>, places: &[(Condition, u32)]) -> Found {
+        let changes: Vec<Summary> = places.iter().map(|&at| self.change(seen, at)).collect();
+        let word = |(at, change): (&(Condition, u32), &Summary)| {
+            format!("{} %: {:+.1}", at.1, change.mean)
+        };
+        let words: Vec<String> = places.iter().zip(&changes).map(word).collect();
+        let (name, who) = (self.of.name, short(self.who));
+        let ours = format!("{name} of {who} without it in %: {}", words.join(", "));
+        Found::all(ours, changes.into_iter().map(|change| (change, self.side, 0.0)))
+    }
 }
 
 fn parties(seen: &Seen<'_>, of: Measure, side: Side, need: Need, at: &Where) -> Found {

@@ -34,7 +34,6 @@ pub(super) fn numbers(results: &Results) -> Vec<Cell> {
     cells
 }
 
-/// Returns the cells of the text's claims.
 pub(super) fn claims(results: &Results) -> Vec<Cell> {
     let mut cells = sizes(results);
     cells.push(mean_normalised(results));
@@ -49,7 +48,6 @@ pub(super) fn claims(results: &Results) -> Vec<Cell> {
     cells
 }
 
-/// Returns the cell about header compression.
 pub(super) fn compression(results: &Results) -> Cell {
     let mut holds = true;
     let mut words = Vec::new();

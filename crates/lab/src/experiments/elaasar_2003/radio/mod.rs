@@ -33,7 +33,6 @@ const COMPRESSION: &str = "radio-compression";
 /// File sizes of figure 19, bytes.
 const CURVE_SIZES: [u64; 10] = [1, 3, 10, 30, 100, 157, 300, 1_024, 3_000, 10_240];
 
-/// Returns the points to run.
 pub(super) fn plan(setting: &Setting) -> Vec<Point> {
     let mut points = Vec::new();
     // The paper ran each test 20 to 30 times.
@@ -60,7 +59,6 @@ pub(super) fn plan(setting: &Setting) -> Vec<Point> {
     points
 }
 
-/// Returns the sections of the report.
 pub(super) fn sections(results: &Results) -> Vec<Section> {
     report::sections(results)
 }

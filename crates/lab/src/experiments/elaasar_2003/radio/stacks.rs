@@ -57,7 +57,6 @@ pub(super) enum Change {
 }
 
 impl Change {
-    /// Returns the name in tables and keys.
     pub(super) fn name(self) -> String {
         match self {
             Self::Nothing => "as chosen, without pauses".to_owned(),

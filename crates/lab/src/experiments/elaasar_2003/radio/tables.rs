@@ -1,11 +1,10 @@
 //! Tables: analysis of the published numbers, and the effect of each parameter.
 
+use super::super::judge::pm;
 use super::cells::{compression_gain, published};
 use super::report::{COMPRESSION_PAGE, NUMBERS, PARAMETERS, RESULTS};
 use super::stacks::{COMPRESSED_UNDER, Change, RATES, SIZES, Sweep, TITLES};
-use super::{
-    COMPRESSION, Results, STACKS, SWEEPS, Summary, counted_bits, key, latency, named, throughput,
-};
+use super::{COMPRESSION, Results, STACKS, SWEEPS, counted_bits, key, latency, named, throughput};
 use crate::experiments::Table;
 use sim::radio::file_transfer::chunks;
 
@@ -64,14 +63,6 @@ pub(super) fn decomposition() -> Table {
     NUMBERS.table("radio-decomposition", (0..SIZES.len()).map(row))
 }
 
-fn with_interval(summary: Summary) -> String {
-    if summary.half.is_finite() {
-        format!("{:.0} ± {:.0}", summary.mean, summary.half)
-    } else {
-        format!("{:.0}", summary.mean)
-    }
-}
-
 fn rate_name(rate: u64) -> String {
     format!("{:.1} kbit/s", rate as f64 / 1e3)
 }
@@ -86,7 +77,7 @@ pub(super) fn stacks(results: &Results) -> Table {
             let at = key(name, rate);
             let ours = SIZES.map(|size| {
                 let (_, discarded) = latency(results, STACKS, &at, size);
-                let ours = with_interval(throughput(results, STACKS, &at, size));
+                let ours = pm(throughput(results, STACKS, &at, size), 0);
                 if discarded > 0.0 {
                     format!("{ours} ({:.0} % discarded)", 100.0 * discarded)
                 } else {

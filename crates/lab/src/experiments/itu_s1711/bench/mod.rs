@@ -159,7 +159,6 @@ impl Trial {
         }
     }
 
-    /// Returns the key of the point.
     pub(super) fn key(&self) -> String {
         let Self { flows, kbps, round_trip_ms, window, seconds, .. } = self;
         let errors = match self.errors {

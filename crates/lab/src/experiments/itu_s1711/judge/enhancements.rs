@@ -45,7 +45,6 @@ fn more(with: f64, without: f64) -> f64 {
     100.0 * (with / without - 1.0)
 }
 
-/// Returns the claim about an enhancement and an impairment.
 fn claim(enhancement: &str, impairment: Impairment) -> (&'static Claim, Says) {
     let claim = PAGE.claim(&format!("{enhancement}: {}", impairment.name()));
     (claim, claim.test().expect("what the table says"))

@@ -30,7 +30,6 @@ pub(super) fn entry(value: &str, column: usize) -> &'static Claim {
     TABLE_I.claim(&format!("{value}-{}", column + 1))
 }
 
-/// Returns the section of the table.
 pub(super) fn table(seen: &Seen<'_>) -> Section {
     let mut cells = Vec::new();
     let mut rows = Vec::new();
@@ -50,7 +49,6 @@ pub(super) fn table(seen: &Seen<'_>) -> Section {
     Section { tables: vec![table], cells, ..TABLE_I.section() }
 }
 
-/// Returns the section of the text's claims.
 pub(super) fn sentences(seen: &Seen<'_>) -> Section {
     let mut cells = gains(seen);
     cells.extend(directions(seen));
