@@ -43,7 +43,7 @@ fn unknown() -> String {
 pub fn table(report: &Report) -> String {
     let start = &report.start;
     let mut text = format!(
-        "{}: a file of {:.1} MB; at most {:.2} Mbit/s of it can pass; round trip {:.0} ms\n\n",
+        "{}: a file of {:.1} MB; goodput bound {:.2} Mbit/s; round trip {:.0} ms\n\n",
         start.link,
         start.size_bytes as f64 / 1e6,
         start.bound_bits_per_second / 1e6,
