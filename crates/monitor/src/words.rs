@@ -76,7 +76,7 @@ pub(crate) fn fit_right(text: &str, width: usize) -> String {
     if len <= width { format!("{}{text}", " ".repeat(width - len)) } else { fit(text, width) }
 }
 
-/// The last `width` of `values` as a line of blocks, the tallest being `most`.
+/// Draws the last `width` of `values` as a line of blocks, of which `most` is the tallest.
 pub(crate) fn spark(
     values: impl DoubleEndedIterator<Item = f64>,
     most: f64,
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn times_have_the_units_that_matter() {
+    fn times_have_their_largest_units() {
         for (value, expected) in [
             (0.0004, "0.4 ms"),
             (0.612, "612 ms"),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn text_fits_its_place_and_cannot_steer_the_screen() {
+    fn text_fits_its_column_without_control_characters() {
         assert_eq!((fit("boat", 6), fit("a long name", 6)), ("boat  ".into(), "a lon…".into()));
         assert_eq!((fit_right("7", 3), fit("x", 0)), ("  7".into(), String::new()));
         assert_eq!(safe("a\u{1b}[2Jb"), "a\u{fffd}[2Jb");

@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_is_spread_over_the_seconds_after_it() {
+    fn a_burst_is_averaged_over_the_following_seconds() {
         let interval = |second: u64, bytes| Interval {
             start: second as f64,
             end: second as f64 + 1.0,

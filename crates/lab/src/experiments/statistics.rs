@@ -71,6 +71,14 @@ pub(crate) fn shown(summary: Summary, digits: usize) -> String {
     }
 }
 
+/// Formats a mean with the half-width of its interval.
+pub(crate) fn pm(summary: Summary, digits: usize) -> String {
+    match summary.interval() {
+        Some(_) => format!("{:.digits$} ± {:.digits$}", summary.mean, summary.half),
+        None => format!("{:.digits$}", summary.mean),
+    }
+}
+
 /// Returns the ratio of the means of two paired samples less one, with its interval by the delta
 /// method.
 pub fn relative_gain(first: &[f64], second: &[f64]) -> Summary {

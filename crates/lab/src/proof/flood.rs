@@ -69,7 +69,7 @@ fn at_rate(
         sleep_ms(50);
     }
     sleep_ms(3_000);
-    let kinds = [("strangers", strangers(seed)), ("key_holders", hellos(&hub_key.public())?)];
+    let kinds = [("strangers", forged_hellos(seed)), ("key_holders", hellos(&hub_key.public())?)];
     for (name, datagrams) in kinds {
         let (mut quiet, mut flooded) = (Stretch::default(), Stretch::default());
         for _ in 0..turns {
@@ -205,7 +205,7 @@ fn judge(name: &str, quiet: &Stretch, flooded: &Stretch, verdict: &mut Verdict) 
 }
 
 /// Returns datagrams that resemble Hellos, without mac1.
-fn strangers(seed: u64) -> Vec<Vec<u8>> {
+fn forged_hellos(seed: u64) -> Vec<Vec<u8>> {
     let mut random = RngStream::new(seed, 0, "flood");
     let forged = |_| {
         let mut datagram = vec![0; HELLO];

@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn proofs_are_found_by_name_and_no_others() {
+    fn system_tests_are_selected_by_name() {
         assert_eq!(choose(&[]).unwrap().len(), ALL.len());
         assert_eq!(choose(&["kill-hub".to_owned()]).unwrap()[0].name, "kill-hub");
         let error = choose(&["kill".to_owned()]).unwrap_err().to_string();
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_told_apart() {
+    fn names_are_distinct() {
         let mut names: Vec<&str> = ALL.iter().map(|entry| entry.name).collect();
         names.sort_unstable();
         names.dedup();

@@ -71,14 +71,14 @@ fn watched(
     look: &mut dyn FnMut([Usage; 2]),
 ) -> Result<super::load::Tally, LabError> {
     let load = Load::start(bed, config);
-    let mut told = 0;
+    let mut reported = 0;
     while !load.is_done() {
         sleep_ms(1_000);
         bed.check()?;
         look(usages(bed)?);
         let so_far = load.so_far().started;
-        if so_far / 5_000 > told {
-            told = so_far / 5_000;
+        if so_far / 5_000 > reported {
+            reported = so_far / 5_000;
             eprintln!("soak: {so_far} connections");
         }
     }

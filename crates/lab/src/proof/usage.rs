@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernels_words_are_read() {
+    fn proc_files_are_parsed() {
         let stat = "7 (a) b) S 1 7 7 0 -1 4194304 100 0 0 0 250 50 0 0 20 0 1 0 9";
         assert_eq!(cpu(stat), Some(3.0));
         assert_eq!(kilobytes("Rss:   12 kB\nPss:  8 kB\n", "Pss:"), 8192);

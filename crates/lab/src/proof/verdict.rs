@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_broken_promise_fails_and_is_named() {
+    fn a_violated_guarantee_fails_and_is_named() {
         let mut verdict = Verdict::new("kill-hub", true);
         verdict.judge(Tally { started: 9, complete: 8, reset: 1, ..Tally::default() });
         assert!(verdict.passed());

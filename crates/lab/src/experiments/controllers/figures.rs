@@ -77,8 +77,8 @@ fn draw(results: &Results, cases: &[Case], live: &Live) -> String {
         let x = LEFT + COLUMN * (column as f64 + 0.5);
         text(&mut svg, (x, TOP - 10.0), "middle", 14, *way == "steady", way);
     }
-    let told = LEFT + COLUMN * 1.5;
-    text(&mut svg, (told, 22.0), "middle", 11, false, "told the rate");
+    let label_x = LEFT + COLUMN * 1.5;
+    text(&mut svg, (label_x, 22.0), "middle", 11, false, "told the rate");
     rule(&mut svg, LEFT + 6.0, LEFT + 3.0 * COLUMN - 6.0, 28.0);
     let mut y = TOP;
     for (study, heading) in STUDIES {

@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wild_payloads_fit_and_differ() {
+    fn invalid_payloads_fit_and_differ() {
         let mut wild = Wild::new(1);
         wild.to_send = 500;
         let mut seen = std::collections::BTreeSet::new();

@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_kinds_are_drawn_and_a_number_means_one_task() {
+    fn all_kinds_occur_and_a_number_determines_the_task() {
         let tasks: Vec<Task> = (1..2_000).map(|number| Task::draw(1, number, 100)).collect();
         assert_eq!(tasks[41], Task::draw(1, 42, 100));
         let has = |kind: fn(&Task) -> bool| assert!(tasks.iter().any(kind));

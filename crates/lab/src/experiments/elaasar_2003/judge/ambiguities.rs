@@ -3,9 +3,9 @@
 use super::super::conditions::{CONNECTED_5, CONNECTED_10, CORRUPTION_10, Condition, HANDOFF_1};
 use super::super::tried_at;
 use super::super::variants::{self, Variant};
-use super::figures::pm;
 use super::seen::{OVERHEAD, Seen, THROUGHPUT};
 use crate::experiments::publication::page;
+use crate::experiments::statistics::pm;
 use crate::experiments::{Figure, Section, Series, Table};
 
 page!(PAGE = "elaasar-2003/ambiguities");

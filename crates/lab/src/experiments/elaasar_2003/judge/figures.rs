@@ -4,6 +4,7 @@ use super::super::conditions::{self, Condition};
 use super::super::trial::Party;
 use super::seen::{OVERHEAD, RATIO, RETRANSMISSIONS, Seen, THROUGHPUT, WINDOW};
 use crate::experiments::publication::page;
+use crate::experiments::statistics::pm;
 use crate::experiments::{Axis, Figure, Series, Summary, Table};
 use units::Span;
 
@@ -139,14 +140,6 @@ fn row(seen: &Seen<'_>, at: (Condition, u32), party: Party) -> Vec<String> {
         cycles,
         cycle,
     ]
-}
-
-/// Formats a mean with the half-width of its interval.
-pub(in super::super) fn pm(summary: Summary, digits: usize) -> String {
-    match summary.interval() {
-        Some(_) => format!("{:.digits$} ± {:.digits$}", summary.mean, summary.half),
-        None => format!("{:.digits$}", summary.mean),
-    }
 }
 
 /// Returns figures with the gains of all six tests.

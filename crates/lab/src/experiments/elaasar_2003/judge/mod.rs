@@ -13,7 +13,6 @@ mod shapes;
 use super::radio;
 use crate::experiments::publication::paper;
 use crate::experiments::{Outcome, Results, Section, Setting};
-pub(super) use figures::pm;
 use seen::Seen;
 
 paper!(PAPER = "elaasar-2003");

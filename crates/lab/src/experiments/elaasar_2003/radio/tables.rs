@@ -1,11 +1,11 @@
 //! Tables: analysis of the published numbers, and the effect of each parameter.
 
-use super::super::judge::pm;
 use super::cells::{compression_gain, published};
 use super::report::{COMPRESSION_PAGE, NUMBERS, PARAMETERS, RESULTS};
 use super::stacks::{COMPRESSED_UNDER, Change, RATES, SIZES, Sweep, TITLES};
 use super::{COMPRESSION, Results, STACKS, SWEEPS, counted_bits, key, latency, named, throughput};
 use crate::experiments::Table;
+use crate::experiments::statistics::pm;
 use sim::radio::file_transfer::chunks;
 
 /// Bytes on air of the two frames of a retrieval of 1 B: 115 with the request, 112 with the
