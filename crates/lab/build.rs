@@ -1,16 +1,17 @@
-//! Names the code that decides the results of experiments, so that stored results of other code
-//! are not taken for this one's.
+//! Hashes the code that determines the results of experiments, so that stored results of other code
+//! are not reused.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What every simulated experiment runs.
+/// Crates that every simulated experiment runs.
 const SIMULATED: &[&str] = &["units", "satlink", "simtcp", "xstp", "association", "relay", "sim"];
-/// What live experiments run besides.
+/// Crates that live experiments run in addition.
 const LIVE: &[&str] = &["rt", "testbed", "gateway"];
-/// Files and folders of an experiment that judge stored results and have no part in making them.
-const JUDGES: &[&str] = &["judge", "cells.rs", "figures.rs", "tables.rs", "report.rs", "tests.rs"];
+/// Files and folders of an experiment that only evaluate stored results.
+const EVALUATION: &[&str] =
+    &["judge", "cells.rs", "figures.rs", "tables.rs", "report.rs", "tests.rs"];
 
 fn main() {
     let lab = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
@@ -28,9 +29,11 @@ fn main() {
     }
     let experiments = lab.join("src/experiments");
     println!("cargo:rerun-if-changed={}", experiments.display());
+    let shared = fs::read(experiments.join("network.rs")).unwrap_or_default();
     for entry in sorted(&experiments).into_iter().filter(|path| path.is_dir()) {
         let mut hash = Hash::new();
-        take(&entry, JUDGES, &mut hash);
+        hash.take(&shared);
+        take(&entry, EVALUATION, &mut hash);
         let name = entry.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         codes.insert(name.to_owned(), hash.0);
     }
@@ -39,7 +42,7 @@ fn main() {
     println!("cargo:rustc-env=BENTPIPE_LAB_CODES={}", words.join(","));
 }
 
-/// Takes the sources below `folder` in, but those called as in `without`.
+/// Adds the sources below `folder` to the hash, except files and folders named in `without`.
 fn take(folder: &Path, without: &[&str], hash: &mut Hash) {
     println!("cargo:rerun-if-changed={}", folder.display());
     for path in sorted(folder) {
@@ -63,7 +66,7 @@ fn sorted(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// FNV-1a.
+/// FNV-1a, 64 bits.
 struct Hash(u64);
 
 impl Hash {

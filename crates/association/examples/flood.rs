@@ -1,5 +1,5 @@
-//! How long a terminal takes to get in during a flood of Hellos from addresses of others, by those
-//! who know the hub's public key, where Cookies may take so many kbit/s.
+//! Measures how long a new terminal needs to connect during a flood of Hellos from forged addresses
+//! by attackers that know the hub's public key, for a given rate limit of Cookies in kbit/s.
 //!
 //! ```text
 //! cargo run --release -p association --example flood -- 200
@@ -21,7 +21,7 @@ const FLOODS: [(&str, Sources); 5] = [
     ("1,000 addresses", a_thousand),
     ("10,000 addresses", ten_thousand),
 ];
-/// Hellos a second.
+/// Hellos per second.
 const RATE: u64 = 50_000;
 
 fn main() {

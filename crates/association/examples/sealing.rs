@@ -1,6 +1,6 @@
-//! What sealing costs: seals and opens datagrams of 1,472 bytes under each suite.
+//! Measures the cost of sealing: seals and opens datagrams of 1,472 octets under each suite.
 //!
-//! `cargo build -p association --release --example sealing`, and then, for datagrams a second,
+//! `cargo build -p association --release --example sealing`, and then, for datagrams per second,
 //! `time target/release/examples/sealing null 5000000` and the same with `noise`.
 
 use association::{
@@ -31,7 +31,7 @@ fn main() {
     println!("{count} datagrams sealed and opened, {opened} bytes");
 }
 
-/// A terminal and a hub that have greeted each other.
+/// A terminal and a hub with an association.
 fn pair(noise: bool) -> (Terminal, Hub) {
     let mut rng = RngStream::new(1, 0, "keys");
     let [boat, shore] = [(); 2].map(|()| PrivateKey::generate(&mut rng));

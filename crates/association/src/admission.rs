@@ -1,4 +1,4 @@
-//! Which Hellos a hub works for, so that a flood of them cannot keep it busy.
+//! Admission of Hellos, so that a flood of them cannot exhaust the hub's processor.
 
 use crate::cookie::{COOKIE_LEN, CookieSecrets, MacKeys};
 use crate::entropy::{Entropy, draw};
@@ -7,43 +7,43 @@ use crate::source_limits::SourceLimiter;
 use std::net::SocketAddr;
 use units::{BitRate, Instant, Span};
 
-/// Hellos without a cookie that are worked for: one in this time, to all senders together.
+/// Interval of processed Hellos without a cookie, from all senders together.
 const STRANGERS: RateLimit = RateLimit { interval: Span::from_millis(20), burst: 64 };
-/// Hellos with a cookie from one address (of IPv6 from one network of 64 bits), in each of its two
-/// places.
+/// Rate of processed Hellos with a cookie from one address (in IPv6 from one network of 64 bits),
+/// in each of its two slots.
 const SOURCE: RateLimit = RateLimit { interval: Span::from_millis(200), burst: 8 };
-/// Hellos with a cookie from all addresses.
+/// Rate of processed Hellos with a cookie from all addresses.
 const SOURCES: RateLimit = RateLimit { interval: Span::from_millis(2), burst: 128 };
 /// Slots of the limiter for sources with a valid cookie.
 const PLACES: usize = 4096;
-/// Cookies that are sent to one address, in each of its two places. One is good for two minutes.
+/// Rate of Cookies to one address, in each of its two slots. A cookie is valid for two minutes.
 const COOKIES: RateLimit = RateLimit { interval: Span::from_secs(10), burst: 1 };
 
-/// How often something may be done.
+/// A rate limit with a burst.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RateLimit {
-    /// One in this time, for ever.
+    /// Interval of events at the sustained rate.
     pub(crate) interval: Span,
-    /// So many at once after a quiet time.
+    /// Number of events in a burst.
     pub(crate) burst: u64,
 }
 
-/// How often something was done: the time when the next one would be due, had they come evenly.
+/// State of a rate limiter: the theoretical arrival time of the next event (GCRA, ITU-T I.371).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Gcra(Instant);
 
 impl Gcra {
-    /// One of which [`time`](Self::time) was `time`.
+    /// Returns the state with this [`time`](Self::time).
     pub(crate) fn until(time: Instant) -> Self {
         Self(time)
     }
 
-    /// When the next one would be due.
+    /// Returns the theoretical arrival time of the next event.
     pub(crate) fn time(self) -> Instant {
         self.0
     }
 
-    /// Whether it may be done once more; if so, it is taken to be done.
+    /// Takes an event if the limit permits it; returns whether it does.
     pub(crate) fn take(&mut self, now: Instant, rate: RateLimit) -> bool {
         let taken = self.has_left(now, rate);
         if taken {
@@ -52,26 +52,26 @@ impl Gcra {
         taken
     }
 
-    /// Whether it may be done once more.
+    /// Returns true if the limit permits an event.
     pub(crate) fn has_left(self, now: Instant, rate: RateLimit) -> bool {
         self.0 <= now + rate.interval * (rate.burst - 1)
     }
 }
 
-/// What is to be done with a Hello.
+/// Decision about a Hello.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Work for it.
+    /// Process it.
     Take,
-    /// Answer by this Cookie.
+    /// Respond with this Cookie.
     Ask(Vec<u8>),
-    /// Nothing: a Cookie would be more than its sender gets, or than Cookies may take.
+    /// Drop it: the limit of Cookies to the sender or of all Cookies is reached.
     Withhold,
-    /// Nothing: its sender has had his share, or everybody has.
+    /// Drop it: the limit of the sender or of all senders is reached.
     Drop,
 }
 
-/// The state that all senders of Hellos share; its size is fixed.
+/// State of the limits for all senders of Hellos; its size is fixed.
 #[derive(Debug)]
 pub(crate) struct Admission {
     jar: CookieSecrets,
@@ -82,7 +82,7 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    /// With `rate` for all Cookies.
+    /// Creates the state with the limit `rate` for all Cookies.
     pub(crate) fn new(rate: BitRate, entropy: &mut dyn Entropy) -> Self {
         let jar = CookieSecrets::new(Instant::ZERO, entropy);
         let places = SourceLimiter::new(entropy, PLACES);
@@ -95,7 +95,8 @@ impl Admission {
         }
     }
 
-    /// Judges a Hello from `from` whose first MAC fits. `known`: a terminal was heard from there.
+    /// Decides about a Hello from `from` with a valid mac1. `known` means that the address belongs
+    /// to a verified terminal.
     pub(crate) fn judge(
         &mut self,
         now: Instant,
@@ -104,7 +105,7 @@ impl Admission {
         macs: &MacKeys,
         entropy: &mut dyn Entropy,
     ) -> Verdict {
-        // A cookie is looked at first, so that who has one does not use up what is for strangers.
+        // Senders with a cookie must not use up the limit for others.
         let fits = self.jar.fits(now, from, hello, entropy);
         if fits && self.places.take(now, from.ip(), SOURCE) && self.sources.take(now, SOURCES) {
             return Verdict::Take;
@@ -112,7 +113,8 @@ impl Admission {
         if self.strangers.take(now, STRANGERS) {
             return Verdict::Take;
         }
-        // Who has a cookie has had its share, or others have: another cookie is of no use.
+        // The sender has a cookie, and its limit or that of all senders is reached: another cookie
+        // would not help.
         if fits {
             return Verdict::Drop;
         }
@@ -129,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bucket_lets_a_burst_through_and_then_its_rate() {
+    fn a_limiter_permits_a_burst_and_then_its_rate() {
         let rate = RateLimit { interval: Span::from_millis(10), burst: 5 };
         let mut bucket = Gcra::default();
         let start = Instant::ZERO + Span::from_secs(1);
@@ -141,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_cookie_from_places_that_are_full_has_a_strangers_chance() {
+    fn a_valid_cookie_whose_slots_are_full_competes_as_an_unvalidated_source() {
         let mut entropy = units::RngStream::new(1, 0, "hub");
         let macs = MacKeys::new(&crate::PrivateKey::generate(&mut entropy).public());
         let mut admission = Admission::new(BitRate::from_mbps(1), &mut entropy);

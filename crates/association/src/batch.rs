@@ -1,19 +1,17 @@
-//! The caller's buffer for datagrams that leave together.
+//! The caller's buffer for datagrams that are sent together.
 
-/// What a call to `poll_transmit` has put into the batch.
+/// Content of a batch after a call to `poll_transmit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
-    /// Bytes in the batch, from its start.
+    /// Octets in the batch, from its start.
     pub len: usize,
-    /// Bytes of each datagram but the last, which may be shorter.
+    /// Size in octets of each datagram but the last, which may be shorter.
     pub segment_size: usize,
 }
 
-/// A buffer of the caller's that datagrams are written into one after another, all of one size
-/// (the last may be shorter), so that the kernel can take them in one call.
-///
-/// A batch whose first datagram is smaller than the path allows is closed with it: a larger one
-/// could not follow.
+/// A buffer of the caller to which datagrams are written one after another, all of one size (the
+/// last may be shorter), so that the kernel can send them in one call. A batch whose first datagram
+/// is smaller than the path MTU is closed with it, because a larger one could not follow.
 #[derive(Debug)]
 pub struct TransmitBatch<'a> {
     buffer: &'a mut [u8],
@@ -26,13 +24,13 @@ pub struct TransmitBatch<'a> {
 }
 
 impl<'a> TransmitBatch<'a> {
-    /// An empty batch of at most `max_datagrams` datagrams in `buffer`.
+    /// Creates an empty batch of at most `max_datagrams` datagrams in `buffer`.
     pub fn new(buffer: &'a mut [u8], max_datagrams: usize) -> Self {
         Self { buffer, len: 0, count: 0, max_datagrams, segment_size: 0, offered: 0, closed: false }
     }
 
-    /// Room for the next datagram, of `max_datagram` bytes at most; `None` when the batch is
-    /// over. What is written counts once it is [committed](Self::commit).
+    /// Returns space for the next datagram, of at most `max_datagram` octets; `None` if the batch
+    /// is complete. The datagram is added by [`commit`](Self::commit).
     pub fn slot(&mut self, max_datagram: usize) -> Option<&mut [u8]> {
         if self.closed || self.count >= self.max_datagrams {
             return None;
@@ -52,10 +50,10 @@ impl<'a> TransmitBatch<'a> {
         Some(&mut self.buffer[self.len..self.len + size])
     }
 
-    /// Adds the first `len` bytes of the last [slot](Self::slot) to the batch as a datagram.
+    /// Adds the first `len` octets of the last [slot](Self::slot) to the batch as a datagram.
     ///
     /// # Panics
-    /// When `len` is zero or more than the slot had.
+    /// If `len` is zero or larger than the slot.
     pub fn commit(&mut self, len: usize) {
         assert!(len > 0 && len <= self.offered, "{len} bytes were not offered");
         if self.count == 0 {
@@ -67,22 +65,22 @@ impl<'a> TransmitBatch<'a> {
         self.count += 1;
     }
 
-    /// What is in the batch; `None` when nothing is.
+    /// Returns the content of the batch; `None` if it is empty.
     pub fn transmit(&self) -> Option<Transmit> {
         (self.count > 0).then_some(Transmit { len: self.len, segment_size: self.segment_size })
     }
 
-    /// Datagrams in the batch.
+    /// Returns the number of datagrams.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// The datagrams, in order.
+    /// Returns the datagrams in order.
     pub fn datagrams(&self) -> impl Iterator<Item = &[u8]> {
         self.buffer[..self.len].chunks(self.segment_size.max(1))
     }
 
-    /// Empties the batch for use again.
+    /// Empties the batch for reuse.
     pub fn clear(&mut self) {
         self.len = 0;
         self.count = 0;
@@ -116,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_first_datagram_is_alone() {
+    fn a_small_first_datagram_closes_the_batch() {
         let mut buffer = [0u8; 100];
         let mut batch = TransmitBatch::new(&mut buffer, 8);
         batch.slot(30).expect("open");

@@ -1,4 +1,4 @@
-//! Sealing and opening under one pair of keys.
+//! Encryption and decryption under one pair of keys.
 
 use crate::checksum;
 use crate::error::OpenError;
@@ -8,14 +8,14 @@ use core::fmt;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use units::Instant;
 
-/// Counters end here, far below where they would wrap; keys are renewed long before.
+/// Limit of counters, far below their wrap-around; keys are renewed long before.
 pub(crate) const LAST_COUNTER: u64 = 1 << 48;
 
-/// A key for one direction.
+/// The key of one direction.
 pub(crate) enum Key {
-    /// Of the null suite's checksum.
+    /// Key of the null suite's checksum.
     Null(u64),
-    /// Of ChaCha20-Poly1305.
+    /// Key of ChaCha20-Poly1305.
     Sealed(Box<LessSafeKey>),
 }
 
@@ -33,10 +33,10 @@ impl Key {
         Self::Sealed(Box::new(aead_key(bytes)))
     }
 
-    /// Seals everything between header and tag, in place, and writes the tag.
+    /// Encrypts everything between header and tag in place, and writes the tag.
     fn seal(&self, counter: u64, datagram: &mut [u8]) {
         match self {
-            // The whole counter is part of the key, as it is part of the nonce below.
+            // The complete counter is part of the key, as it is part of the nonce below.
             Self::Null(key) => checksum::write_tag(key ^ counter.rotate_left(32), datagram),
             Self::Sealed(key) => {
                 let (header, rest) = datagram.split_at_mut(HEADER_LEN);
@@ -49,7 +49,7 @@ impl Key {
         }
     }
 
-    /// Whether the tag fits; if so, what is between header and tag has been opened in place.
+    /// Verifies the tag; if it is valid, decrypts everything between header and tag in place.
     fn open(&self, counter: u64, datagram: &mut [u8]) -> bool {
         match self {
             Self::Null(key) => checksum::tag_fits(key ^ counter.rotate_left(32), datagram),
@@ -66,29 +66,29 @@ pub(crate) fn aead_key(bytes: &[u8; 32]) -> LessSafeKey {
     LessSafeKey::new(key)
 }
 
-/// As in Noise: 32 zero bits, then the counter, its low byte first.
+/// Returns the nonce as in Noise: 32 zero bits, then the counter in little-endian order.
 fn nonce(counter: u64) -> Nonce {
     let mut bytes = [0; 12];
     bytes[4..].copy_from_slice(&counter.to_le_bytes());
     Nonce::assume_unique_for_key(bytes)
 }
 
-/// Both directions' keys.
+/// The keys of both directions.
 #[derive(Debug)]
 pub(crate) struct KeyPair {
     pub(crate) send: Key,
     pub(crate) receive: Key,
 }
 
-/// Position of a datagram in the order in which the peer has sealed them, across renewals of keys.
+/// Position of a datagram in the order in which the peer has sealed them, across key renewals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SendOrder {
-    /// Number of the keys, in the order in which they were made.
+    /// Number of the keys in the order of their creation.
     keys: u64,
     counter: u64,
 }
 
-/// One pair of keys with its counters and its replay window.
+/// A pair of keys with its counters and its replay window.
 #[derive(Debug)]
 pub(crate) struct Channel {
     remote_index: u32,
@@ -100,10 +100,10 @@ pub(crate) struct Channel {
     number: u64,
 }
 
-/// A payload that proved to be new and whole.
+/// A payload that is authentic and not a replay.
 pub(crate) struct Opened<'d> {
     pub(crate) payload: &'d mut [u8],
-    /// Whether it is the latest so far, which decides where the peer lives now.
+    /// Whether it is the latest so far, which determines the peer's current address.
     pub(crate) newest: bool,
     pub(crate) order: SendOrder,
 }
@@ -113,7 +113,7 @@ impl Channel {
         Self { remote_index, keys, next_counter: 0, window: ReplayWindow::new(), made, number: 0 }
     }
 
-    /// The keys with this number: later ones have a higher one.
+    /// Creates the channel with this number: later keys have a higher one.
     pub(crate) fn numbered(self, number: u64) -> Self {
         Self { number, ..self }
     }
@@ -122,24 +122,24 @@ impl Channel {
         self.remote_index
     }
 
-    /// When the keys were agreed on.
+    /// Returns when the keys were agreed on.
     pub(crate) fn made(&self) -> Instant {
         self.made
     }
 
-    /// Datagrams that one of the two keys has sealed, whichever did more.
+    /// Returns the larger number of datagrams that one of the two keys has sealed.
     pub(crate) fn used(&self) -> u64 {
         self.next_counter.max(self.window.next())
     }
 
-    /// Whether a datagram with this low half of its counter was sent, and lately.
+    /// Returns true if a recently sent datagram has this low half of its counter.
     pub(crate) fn sent_lately(&self, counter: u32) -> bool {
         let last = self.next_counter as u32;
         self.next_counter > 0 && last.wrapping_sub(1).wrapping_sub(counter) < 1 << 16
     }
 
-    /// Writes header and tag around the payload that stands in `datagram` at [`HEADER_LEN`], and
-    /// seals it; false when the counter has come to its end.
+    /// Writes header and tag around the payload at [`HEADER_LEN`] of `datagram`, and encrypts it;
+    /// false if the limit of counters is reached.
     pub(crate) fn seal(&mut self, kind: Kind, datagram: &mut [u8]) -> bool {
         assert!(datagram.len() >= OVERHEAD, "no room for header and tag");
         let counter = self.next_counter;
@@ -147,14 +147,14 @@ impl Channel {
             return false;
         }
         self.next_counter += 1;
-        // The low half travels; the receiver knows the rest.
+        // Only the low half is transmitted; the receiver reconstructs the rest.
         let header = Header { kind, index: self.remote_index, counter: counter as u32 };
         header.encode(datagram);
         self.keys.send.seal(counter, datagram);
         true
     }
 
-    /// Opens `datagram`, whose header was decoded as `header`, and lends its payload.
+    /// Decrypts `datagram`, whose header was decoded as `header`, and returns its payload.
     pub(crate) fn open<'d>(
         &mut self,
         header: Header,
@@ -189,8 +189,8 @@ mod tests {
         (Channel::new(5, keys(up, down), now), Channel::new(6, keys(down, up), now))
     }
 
-    /// ASC-3.1, ASC-6.6: what ring seals here was computed by another implementation (OpenSSL's
-    /// ChaCha20-Poly1305), counter 1.
+    /// ASC-3.1, ASC-6.6: the result of ring equals that of another implementation of
+    /// ChaCha20-Poly1305 (OpenSSL) for counter 1.
     #[test]
     fn a_sealed_datagram_is_that_of_the_cipher() {
         let (mut one, _) = pair();
@@ -207,10 +207,10 @@ mod tests {
 
     /// ASC-3.4
     #[test]
-    fn counters_end_and_never_wrap() {
+    fn counters_end_without_wrapping() {
         let (mut one, mut other) = pair();
         one.next_counter = LAST_COUNTER - 1;
-        // The receiver expects it: it lies within half of what 32 bits tell apart.
+        // The receiver accepts it: it is within half of the range of 32 bits.
         other.window.accept(LAST_COUNTER - 9);
         let mut datagram = [0u8; OVERHEAD];
         assert!(one.seal(Kind::Data, &mut datagram));
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(other.used(), LAST_COUNTER);
     }
 
-    /// ASC-1.4: one counter for all kinds, and the kind is sealed with the rest.
+    /// ASC-1.4: all kinds share one counter, and the kind is authenticated.
     #[test]
     fn a_kind_cannot_be_exchanged_for_another() {
         let (mut one, mut other) = pair();

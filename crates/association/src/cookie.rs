@@ -1,4 +1,4 @@
-//! What keeps a flood of forged Hellos cheap: two MACs in each Hello, and cookies.
+//! Protection from floods of forged Hellos: two MACs in each Hello, and cookies.
 //!
 //! ```text
 //! Cookie
@@ -8,10 +8,10 @@
 //!  36  tag, 16 bytes
 //! ```
 //!
-//! The first MAC is keyed with the hub's public key: who does not know it is turned away for the
-//! price of a hash. A hub that hears more Hellos than it wants to work for answers by a cookie,
-//! which is a MAC of the sender's address under a secret of the hub's, and works only for those
-//! who come back with it: they receive what is sent to their address. The hub remembers nobody.
+//! mac1 is keyed with the hub's public key: a sender without this key is rejected at the cost of a
+//! hash. Under load a hub responds with a cookie, a MAC of the sender's address under a secret of
+//! the hub, and processes only Hellos with a valid cookie, whose senders receive at their address.
+//! The hub stores no state per sender.
 
 use crate::channel::aead_key;
 use crate::entropy::{Entropy, draw};
@@ -27,11 +27,12 @@ use ring::aead::{Aad, LessSafeKey, Nonce};
 use std::net::{IpAddr, SocketAddr};
 use units::{Instant, Span};
 
-/// Bytes of both MACs.
+/// Octets of both MACs.
 pub(crate) const MACS_LEN: usize = 32;
-/// How long a terminal uses a cookie, and a hub one secret; it takes the cookies of two.
+/// Lifetime of a cookie at a terminal, and of a secret at a hub, which accepts the cookies of two
+/// secrets.
 pub(crate) const COOKIE_LIFETIME: Span = Span::from_secs(120);
-/// Bytes of a Cookie.
+/// Octets of a Cookie.
 pub(crate) const COOKIE_LEN: usize = COOKIE_AT + 16 + TAG_LEN;
 
 const NONCE_AT: usize = HEADER_LEN;
@@ -39,7 +40,7 @@ const COOKIE_AT: usize = NONCE_AT + 12;
 
 pub(crate) type Cookie = [u8; 16];
 
-/// The keys that follow from a hub's public key: they tell those who know it from others.
+/// The keys derived from a hub's public key, which prove its knowledge.
 pub(crate) struct MacKeys {
     first: [u8; 32],
     cookie: LessSafeKey,
@@ -57,7 +58,7 @@ impl MacKeys {
         Self { first: derive(b"bentpipe mac", hub), cookie }
     }
 
-    /// Writes the first MAC of `hello`; the second stays zero, which is none.
+    /// Writes mac1 of `hello`; mac2 remains zero, which means none.
     pub(crate) fn write_first(&self, hello: &mut [u8]) {
         let at = hello.len() - MACS_LEN;
         let mac = mac(&self.first, &hello[..at]).finalize().into_bytes();
@@ -70,7 +71,7 @@ impl MacKeys {
         mac(&self.first, body).verify_slice(&macs[..16]).is_ok()
     }
 
-    /// The Cookie that answers `hello`.
+    /// Writes the Cookie in response to `hello`.
     pub(crate) fn seal(&self, hello: &[u8], cookie: &Cookie, nonce: [u8; 12]) -> Vec<u8> {
         let mut out = vec![0; COOKIE_LEN];
         let index = u32::from_be_bytes([0, hello[1], hello[2], hello[3]]);
@@ -88,7 +89,7 @@ impl MacKeys {
         out
     }
 
-    /// The cookie in `datagram`, when it answers `hello`.
+    /// Returns the cookie in `datagram` if it is a response to `hello`.
     pub(crate) fn open(
         &self,
         header: Header,
@@ -105,7 +106,7 @@ impl MacKeys {
     }
 }
 
-/// What a cookie is bound to: its header, and the Hello by its first MAC.
+/// The additional data of a cookie: its header, and mac1 of the Hello.
 fn bound(cookie: &[u8], hello: &[u8]) -> [u8; HEADER_LEN + 16] {
     let mut out = [0; HEADER_LEN + 16];
     out[..HEADER_LEN].copy_from_slice(&cookie[..HEADER_LEN]);
@@ -114,7 +115,7 @@ fn bound(cookie: &[u8], hello: &[u8]) -> [u8; HEADER_LEN + 16] {
     out
 }
 
-/// Writes the second MAC of `hello`, which shows that its sender has `cookie`.
+/// Writes mac2 of `hello`, which proves that its sender has `cookie`.
 pub(crate) fn write_second(cookie: &Cookie, hello: &mut [u8]) {
     let at = hello.len() - 16;
     let mac = mac(cookie, &hello[..at]).finalize().into_bytes();
@@ -135,7 +136,7 @@ fn derive(label: &[u8], hub: &PublicKey) -> [u8; 32] {
     Blake2s256::new().chain_update(label).chain_update(hub.bytes()).finalize().into()
 }
 
-/// The hub's secrets, from which every cookie follows.
+/// The hub's secrets, from which all cookies are derived.
 #[derive(Debug)]
 pub(crate) struct CookieSecrets {
     secret: [u8; 32],
@@ -148,7 +149,7 @@ impl CookieSecrets {
         Self { secret: draw(entropy), before: draw(entropy), made: now }
     }
 
-    /// The cookie for `address`.
+    /// Returns the cookie of `address`.
     pub(crate) fn cookie(
         &mut self,
         now: Instant,
@@ -159,7 +160,7 @@ impl CookieSecrets {
         cookie_of(&self.secret, address)
     }
 
-    /// Whether `hello` carries a cookie that was given to `address` not long ago.
+    /// Returns true if `hello` has a valid cookie of `address`.
     pub(crate) fn fits(
         &mut self,
         now: Instant,
@@ -167,7 +168,7 @@ impl CookieSecrets {
         hello: &[u8],
         entropy: &mut dyn Entropy,
     ) -> bool {
-        // Most have none; that costs nothing to see.
+        // Most Hellos have none, which is detected without a computation.
         if hello[hello.len() - 16..] == [0; 16] {
             return false;
         }
@@ -227,7 +228,7 @@ mod tests {
 
     /// ASC-7.1
     #[test]
-    fn the_first_mac_tells_who_knows_the_hub() {
+    fn mac1_proves_knowledge_of_the_hubs_key() {
         let keys = MacKeys::new(&hub("a"));
         let whole = hello(&keys);
         assert!(keys.first_fits(&whole));
@@ -241,7 +242,7 @@ mod tests {
 
     /// ASC-7.2, ASC-7.3
     #[test]
-    fn a_cookie_is_good_for_one_address_and_two_spells() {
+    fn a_cookie_is_valid_for_one_address_and_two_periods() {
         let (mut entropy, keys) = (rng("jar"), MacKeys::new(&hub("a")));
         let mut jar = CookieSecrets::new(at(0), &mut entropy);
         let mut hello = hello(&keys);
@@ -250,7 +251,7 @@ mod tests {
         write_second(&cookie, &mut hello);
         assert!(jar.fits(at(100), address(1), &hello, &mut entropy));
         assert!(!jar.fits(at(100), address(2), &hello, &mut entropy));
-        // An IPv4 address in IPv6 clothes is the IPv4 address.
+        // An IPv4-mapped IPv6 address is the IPv4 address.
         let mapped = SocketAddr::new(IpAddr::V6("::ffff:192.0.2.1".parse().unwrap()), 1);
         assert!(jar.fits(at(100), mapped, &hello, &mut entropy));
         assert!(jar.fits(at(230), address(1), &hello, &mut entropy), "under the secret before");
@@ -262,7 +263,7 @@ mod tests {
 
     /// ASC-7.4
     #[test]
-    fn a_cookie_is_bound_to_the_hello_that_it_answers() {
+    fn a_cookie_is_bound_to_its_hello() {
         let keys = MacKeys::new(&hub("a"));
         let hello = hello(&keys);
         let datagram = keys.seal(&hello, &[7; 16], [1; 12]);

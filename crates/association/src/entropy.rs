@@ -1,18 +1,17 @@
-//! Randomness, handed in.
+//! Randomness as an argument.
 
 use core::fmt;
 use units::RngStream;
 
-/// Where an association takes its randomness from: keys, indices, secrets for cookies.
-///
-/// A gateway hands in the operating system's generator. A seeded stream is for simulation: whoever
-/// knows the seed knows every key.
+/// Source of randomness of an association: for keys, indices and cookie secrets. A gateway passes
+/// the operating system's generator. A seeded stream is for simulation: its seed determines every
+/// key.
 pub trait Entropy: fmt::Debug + Send {
-    /// Fills `out` with random bytes.
+    /// Fills `out` with random octets.
     fn fill(&mut self, out: &mut [u8]);
 }
 
-/// For simulation and tests: every byte can be foretold from the seed.
+/// For simulation and tests: the seed determines every octet.
 impl Entropy for RngStream {
     fn fill(&mut self, out: &mut [u8]) {
         for room in out.chunks_mut(8) {
@@ -22,7 +21,7 @@ impl Entropy for RngStream {
     }
 }
 
-/// `N` random bytes.
+/// Returns `N` random octets.
 pub(crate) fn draw<const N: usize>(entropy: &mut dyn Entropy) -> [u8; N] {
     let mut out = [0; N];
     entropy.fill(&mut out);

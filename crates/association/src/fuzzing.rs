@@ -1,6 +1,6 @@
-//! What must hold whatever a network does to datagrams, as a function of a script.
+//! Invariants of an association under arbitrary network behaviour, as functions of a script.
 //!
-//! The target in `fuzz/` breeds scripts; the test below draws random ones.
+//! The target in `fuzz/` generates scripts; the test below uses random ones.
 
 #[cfg(fuzzing)]
 pub(crate) mod curve;
@@ -22,20 +22,20 @@ use std::net::SocketAddr;
 use std::sync::LazyLock;
 use units::{Instant, RngStream, Span};
 
-/// Datagrams that the network holds in one direction; more are lost.
+/// Maximum number of datagrams in the network per direction; more are lost.
 const MAX_HELD: usize = 32;
 
-/// Plays `script` to a terminal, a hub and a network that loses, repeats, damages and invents
-/// datagrams; then lets the network be, and expects both ends to find each other. Without keys.
+/// Applies `script` to a terminal, a hub and a network that drops, duplicates, corrupts and forges
+/// datagrams; then makes the network perfect, and expects both ends to recover. Without keys.
 ///
 /// # Panics
-/// When a payload arrives that was not sent, or twice, when the hub keeps more than it said, or
-/// when the ends do not find each other again.
+/// If a payload is delivered that was not sent, or twice, if the hub exceeds its limits, or if the
+/// ends do not recover.
 pub fn association(script: &[u8]) {
     play(Security::None, Security::None, script);
 }
 
-/// As [`association`], with keys, which are renewed now and then.
+/// As [`association`], with keys, which are sometimes renewed.
 ///
 /// # Panics
 /// As [`association`].
@@ -57,13 +57,12 @@ fn play(terminal: Security, hub: Security, script: &[u8]) {
     bench.heal();
 }
 
-/// Takes `octets` for a datagram and reads them in every way that either side reads one: the
-/// header, a Hello's and a Welcome's payload, a Hello of each suite, a Cookie, sealed data. Tags
-/// and MACs that anyone can compute are put right first when the first octet is odd.
+/// Decodes `octets` as a datagram in every way in which either side decodes one: the header, the
+/// payload of a Hello and a Welcome, a Hello of each suite, a Cookie, sealed data. If the first
+/// octet is odd, tags and MACs that anyone can compute are corrected first.
 ///
 /// # Panics
-/// When what was read means something else when it is written again, or data opens that nobody
-/// has sealed.
+/// If decoded data changes when it is encoded again, or if data decrypts that was not encrypted.
 pub fn datagram(octets: &[u8]) {
     let Some((&flags, octets)) = octets.split_first() else { return };
     let mut datagram = octets.to_vec();
@@ -103,13 +102,13 @@ pub fn datagram(octets: &[u8]) {
     assert!(!payload, "data without an association");
 }
 
-/// What is dear to make and can be read with again and again.
+/// Keys that are expensive to create and can be reused.
 struct Readers {
     hello: Vec<u8>,
     channel: Channel,
 }
 
-/// What follows from the hub's public key.
+/// Keys derived from the hub's public key.
 static HUB: LazyLock<MacKeys> = LazyLock::new(|| {
     MacKeys::new(&PrivateKey::generate(&mut RngStream::new(1, 0, "hub")).public())
 });
@@ -142,9 +141,9 @@ struct Bench {
     hub_security: Security,
     hubs: u64,
     peer: Option<PeerId>,
-    /// Towards the hub, and towards the terminal.
+    /// Datagrams to the hub and to the terminal.
     held: [VecDeque<Vec<u8>>; 2],
-    /// Numbers of payloads on their way, and of the next one.
+    /// Numbers of payloads in the network, and of the next one.
     sent: [BTreeSet<u32>; 2],
     next: u32,
 }
@@ -214,7 +213,7 @@ impl Bench {
         }
     }
 
-    /// Seals a payload with a number that is used once.
+    /// Seals a payload with a unique number.
     fn send(&mut self, direction: usize) {
         let mut datagram = vec![0; OVERHEAD + 4];
         datagram[HEADER_LEN..HEADER_LEN + 4].copy_from_slice(&self.next.to_be_bytes());
@@ -269,7 +268,7 @@ impl Bench {
         }
     }
 
-    /// A perfect network from here on: within some rounds payloads pass both ways, and go on to.
+    /// Makes the network perfect: within some rounds payloads are delivered in both directions.
     fn heal(&mut self) {
         for held in &mut self.held {
             held.clear();
@@ -301,7 +300,7 @@ fn new_hub(security: &Security, count: u64) -> Hub {
     Hub::new(config, RngStream::new(1, count, "hub"))
 }
 
-/// Puts right what anyone can: the tag of a Hello or an Unknown, and a Hello's first MAC.
+/// Corrects what anyone can compute: the tag of a Hello or an Unknown, and a Hello's mac1.
 fn repair(datagram: &mut [u8]) {
     if datagram.len() == HELLO_LEN && datagram[0] & 0x0f == 1 && datagram[4] == 1 {
         HUB.write_first(datagram);

@@ -1,4 +1,4 @@
-//! The two messages that make an association, whatever the suite.
+//! The two messages of the handshake, in all suites.
 //!
 //! ```text
 //! Hello                                     Welcome
@@ -13,7 +13,7 @@
 //! 160  second MAC, 16 bytes
 //! ```
 //!
-//! In the null suite nothing is sealed, the static is zero, and the payload of a Hello is
+//! In the null suite nothing is encrypted, the static is zero, and the payload of a Hello is
 //! followed by the terminal's name and one tag.
 
 use crate::capabilities::Capabilities;
@@ -26,33 +26,33 @@ use crate::noise;
 use crate::null;
 use crate::wire::{HEADER_LEN, Header, INDEX_MASK, TAG_LEN};
 
-/// Longest name of a terminal, bytes.
+/// Maximum length of a terminal's name in octets.
 pub const MAX_NAME: usize = 64;
 
 pub(crate) const SUITE_NULL: u8 = 0;
 pub(crate) const SUITE_NOISE: u8 = 1;
 
 const LIMITS_LEN: usize = 24;
-/// Bytes of a Hello's payload.
+/// Octets of a Hello's payload.
 pub(crate) const HELLO_PAYLOAD: usize = 16 + LIMITS_LEN;
-/// Bytes of a Welcome's payload.
+/// Octets of a Welcome's payload.
 pub(crate) const WELCOME_PAYLOAD: usize = 20 + LIMITS_LEN;
 
 pub(crate) const EPHEMERAL_AT: usize = HEADER_LEN;
 pub(crate) const STATIC_AT: usize = EPHEMERAL_AT + 32;
-/// Where a Hello's payload begins.
+/// Offset of a Hello's payload.
 pub(crate) const HELLO_PAYLOAD_AT: usize = STATIC_AT + 48;
-/// Where a Welcome's payload begins.
+/// Offset of a Welcome's payload.
 pub(crate) const WELCOME_PAYLOAD_AT: usize = EPHEMERAL_AT + 32;
-/// Bytes of a Welcome of any suite.
+/// Octets of a Welcome in all suites.
 pub(crate) const WELCOME_LEN: usize = WELCOME_PAYLOAD_AT + WELCOME_PAYLOAD + TAG_LEN;
 
-/// What a terminal says in its Hello.
+/// Content of a Hello.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HelloPayload {
-    /// Nanoseconds since 1970, later than in any earlier Hello.
+    /// Nanoseconds since 1970, later than in all earlier Hellos.
     pub(crate) timestamp: u64,
-    /// The association that is to go on under new keys; 0: a new one.
+    /// Association that continues under new keys; 0 for a new one.
     pub(crate) continues: u64,
     pub(crate) limits: Limits,
 }
@@ -66,7 +66,7 @@ impl HelloPayload {
         out
     }
 
-    /// The payload of a Hello with `header`, which has the capabilities.
+    /// Decodes the payload of a Hello with `header`, which has the capabilities.
     pub(crate) fn decode(header: Header, bytes: &[u8; HELLO_PAYLOAD]) -> Self {
         let capabilities = Capabilities::from_octet((header.counter >> 16) as u8);
         Self {
@@ -77,14 +77,15 @@ impl HelloPayload {
     }
 }
 
-/// What a hub says in its Welcome.
+/// Content of a Welcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WelcomePayload {
-    /// The index that the hub wants to receive; 0: no association, the Hello was not the latest.
+    /// Index under which the hub receives; 0 without an association, because the Hello was not the
+    /// latest.
     pub(crate) hub_index: u32,
-    /// Names the association among all that the hub has ever had; 0 when there is none.
+    /// Identifier of the association, unique at the hub; 0 without one.
     pub(crate) association: u64,
-    /// The latest timestamp that was accepted from this terminal.
+    /// Latest timestamp that was accepted from this terminal.
     pub(crate) latest: u64,
     pub(crate) limits: Limits,
 }
@@ -110,7 +111,7 @@ impl WelcomePayload {
     }
 }
 
-/// A Hello that was said, and what it takes to understand the answer.
+/// A Hello that was sent, with the state for decoding the response.
 #[derive(Debug)]
 pub(crate) enum SentHello {
     Null(null::SentHello),
@@ -118,7 +119,7 @@ pub(crate) enum SentHello {
 }
 
 impl SentHello {
-    /// A Hello from `index` to the hub, and its bytes.
+    /// Creates a Hello from `index` to the hub; returns it with its octets.
     pub(crate) fn new(
         security: &Security,
         index: u32,
@@ -138,7 +139,7 @@ impl SentHello {
         }
     }
 
-    /// Takes a Welcome that should be the answer. A wrong one changes nothing.
+    /// Processes a Welcome. An invalid one changes nothing.
     pub(crate) fn answered(
         &mut self,
         header: Header,
@@ -152,30 +153,30 @@ impl SentHello {
     }
 }
 
-/// A Hello that was understood, and what it takes to answer.
+/// A Hello that was decoded, with the state for the response.
 #[derive(Debug)]
 pub(crate) struct ReceivedHello {
-    /// The index that the terminal wants to receive.
+    /// Index under which the terminal receives.
     pub(crate) index: u32,
     pub(crate) payload: HelloPayload,
     pub(crate) from: From,
 }
 
-/// Who said a Hello.
+/// Sender of a Hello.
 #[derive(Debug)]
 pub(crate) enum From {
-    /// Whoever uses this name.
+    /// Any terminal with this name.
     Name { name: String, ephemeral: [u8; 32] },
     /// The owner of this key.
     Key { key: PublicKey, answer: Box<noise::Answer> },
 }
 
-/// The counter field of a handshake message.
+/// Returns the counter field of a handshake message.
 pub(crate) fn word(suite: u8) -> u32 {
     u32::from(suite) << 24
 }
 
-/// The counter field of a Hello that announces `limits`.
+/// Returns the counter field of a Hello that announces `limits`.
 pub(crate) fn hello_word(suite: u8, limits: Limits) -> u32 {
     word(suite) | u32::from(limits.capabilities.octet()) << 16
 }
@@ -223,7 +224,7 @@ impl Limits {
     }
 }
 
-/// The first `N` bytes of `bytes`, which has them.
+/// Returns the first `N` octets of `bytes`, which has at least as many.
 pub(crate) fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
     let mut out = [0; N];
     out.copy_from_slice(&bytes[..N]);

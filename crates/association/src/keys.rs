@@ -1,4 +1,4 @@
-//! Keys, and who has which.
+//! Keys and their owners.
 
 use crate::entropy::{Entropy, draw};
 use crate::handshake::MAX_NAME;
@@ -10,40 +10,40 @@ use snow::params::DHChoice;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What secures an association.
+/// Security of an association.
 #[derive(Clone, Debug, Default)]
 pub enum Security {
-    /// Nothing: checksums, against corruption only.
+    /// None: checksums detect corruption only.
     #[default]
     None,
-    /// Noise IKpsk2 and ChaCha20-Poly1305, with these keys.
+    /// Noise IKpsk2 and ChaCha20-Poly1305 with these keys.
     Noise(Arc<Keys>),
 }
 
-/// One side's private key and the public keys of those it talks to.
+/// The private key of one side and the public keys of its peers.
 #[derive(Clone, Debug)]
 pub struct Keys {
     private: PrivateKey,
     known: Vec<Known>,
 }
 
-/// Somebody whose public key is known: at a hub a terminal, at a terminal the hub.
+/// A peer with a known public key: at a hub a terminal, at a terminal the hub.
 #[derive(Clone, Debug)]
 pub struct Known {
-    /// What it is called here; at a hub no two terminals have the same name.
+    /// Its name here, unique at a hub.
     pub name: String,
     /// Its public key.
     pub public: PublicKey,
-    /// A secret that both share beside their keys; all zero: none.
+    /// Additional preshared secret; all zero for none.
     pub preshared: PresharedKey,
 }
 
 impl Keys {
-    /// Keys of a side that has `private` and talks to `known`: a terminal to one hub, a hub to
-    /// its terminals.
+    /// Creates the keys of a side with the private key `private` and the peers `known`: one hub at
+    /// a terminal, terminals at a hub.
     ///
     /// # Errors
-    /// When a name or a key is there twice, or a key is one that nobody can own.
+    /// If a name or key occurs twice, or a key is invalid.
     pub fn new(private: PrivateKey, known: Vec<Known>) -> Result<Self, KeysError> {
         let own = private.public();
         let (mut names, mut keys) = (BTreeSet::new(), BTreeSet::new());
@@ -68,23 +68,23 @@ impl Keys {
         Ok(Self { private, known })
     }
 
-    /// This side's private key.
+    /// Returns this side's private key.
     pub(crate) fn private(&self) -> &PrivateKey {
         &self.private
     }
 
-    /// This side's public key.
+    /// Returns this side's public key.
     pub fn public(&self) -> PublicKey {
         self.private.public()
     }
 
-    /// Those it talks to.
+    /// Returns the peers.
     pub fn known(&self) -> &[Known] {
         &self.known
     }
 }
 
-/// Why keys do not go together.
+/// Errors of a set of keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KeysError {
@@ -93,24 +93,24 @@ pub enum KeysError {
         /// The name.
         name: String,
     },
-    /// The name is there twice.
+    /// The name occurs twice.
     SameName {
         /// The name.
         name: String,
     },
-    /// Another one has the same key.
+    /// Another peer has the same key.
     SameKey {
-        /// The second one's name.
+        /// Name of the second peer.
         name: String,
     },
     /// The key is this side's own.
     OwnKey {
-        /// Whose key it should be.
+        /// Name of the peer.
         name: String,
     },
-    /// The key is a point of low order: anyone could pretend to own it.
+    /// The key is a point of low order: anyone could prove its possession.
     WeakKey {
-        /// Whose key it should be.
+        /// Name of the peer.
         name: String,
     },
 }
@@ -143,7 +143,7 @@ pub struct PublicKey([u8; 32]);
 #[derive(Clone, PartialEq, Eq)]
 pub struct PrivateKey([u8; 32]);
 
-/// A secret of 32 bytes that two sides share. Its text is base64; `Debug` does not show it.
+/// A preshared secret of 32 octets. Its text is base64; `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PresharedKey([u8; 32]);
 
@@ -156,32 +156,32 @@ impl PublicKey {
         &self.0
     }
 
-    /// Whether a secret agreed on with it is no secret: a point of low order.
+    /// Returns true if key agreements with it are not secret: a point of low order.
     fn is_weak(&self) -> bool {
-        // Clamped private keys are multiples of the cofactor, so any of them will tell.
+        // Clamped private keys are multiples of the cofactor, so any of them is sufficient.
         let mut shared = [0; 32];
         curve(&[1; 32]).dh(&self.0, &mut shared).is_err() || shared == [0; 32]
     }
 }
 
 impl PrivateKey {
-    /// A new key from `entropy`.
+    /// Generates a key from `entropy`.
     pub fn generate(entropy: &mut dyn Entropy) -> Self {
         let mut bytes: [u8; 32] = draw(entropy);
-        // The bits that X25519 fixes anyway, so that one key has one text.
+        // Clamped as X25519 does, so that a key has a unique text.
         bytes[0] &= 248;
         bytes[31] = bytes[31] & 127 | 64;
         Self(bytes)
     }
 
-    /// The public key that goes with it.
+    /// Returns the corresponding public key.
     pub fn public(&self) -> PublicKey {
         let mut public = [0; 32];
         public.copy_from_slice(curve(&self.0).pubkey());
         PublicKey(public)
     }
 
-    /// The key as text, to be kept where only its owner reads.
+    /// Returns the key as text, to be stored where only its owner can read it.
     pub fn to_text(&self) -> String {
         STANDARD.encode(self.0)
     }
@@ -192,15 +192,15 @@ impl PrivateKey {
 }
 
 impl PresharedKey {
-    /// The key that stands for none.
+    /// The key that means none.
     pub const NONE: Self = Self([0; 32]);
 
-    /// A new key from `entropy`.
+    /// Generates a key from `entropy`.
     pub fn generate(entropy: &mut dyn Entropy) -> Self {
         Self(draw(entropy))
     }
 
-    /// The key as text, to be kept where only its owners read.
+    /// Returns the key as text, to be stored where only its owners can read it.
     pub fn to_text(&self) -> String {
         STANDARD.encode(self.0)
     }
@@ -218,7 +218,7 @@ fn curve(private: &[u8; 32]) -> Box<dyn snow::types::Dh> {
     curve
 }
 
-/// snow's curve; under a fuzzer one that computes nothing twice.
+/// The curve of snow; in fuzzing one with a cache.
 pub(crate) fn resolve_curve(choice: &DHChoice) -> Option<Box<dyn snow::types::Dh>> {
     #[cfg(all(fuzzing, feature = "fuzzing"))]
     return crate::fuzzing::curve::remembering(choice);
@@ -226,7 +226,7 @@ pub(crate) fn resolve_curve(choice: &DHChoice) -> Option<Box<dyn snow::types::Dh
     snow::resolvers::CryptoResolver::resolve_dh(&snow::resolvers::DefaultResolver, choice)
 }
 
-/// A text that is no key.
+/// A text that is not a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyTextError;
 
@@ -306,7 +306,7 @@ mod tests {
 
     /// ASC-6.1, with the key pair of RFC 7748, 6.1.
     #[test]
-    fn a_public_key_is_that_of_the_standard_and_a_text_brings_it_back() {
+    fn a_public_key_is_that_of_the_standard_and_round_trips_as_text() {
         let alice = PrivateKey([
             0x77, 0x07, 0x6d, 0x0a, 0x73, 0x18, 0xa5, 0x7d, 0x3c, 0x16, 0xc1, 0x72, 0x51, 0xb2,
             0x66, 0x45, 0xdf, 0x4c, 0x2f, 0x87, 0xeb, 0xc0, 0x99, 0x2a, 0xb1, 0x77, 0xfb, 0xa5,
@@ -325,7 +325,7 @@ mod tests {
 
     /// ASC-6.2
     #[test]
-    fn names_and_keys_are_unique_and_worth_something() {
+    fn names_and_keys_must_be_unique_and_valid() {
         let (own, one, two) = (key(1), key(2).public(), key(3).public());
         let refused = |known: Vec<Known>| Keys::new(own.clone(), known).unwrap_err();
         assert!(Keys::new(own.clone(), vec![known("a", one), known("b", two)]).is_ok());

@@ -1,4 +1,4 @@
-//! Noise IKpsk2: the handshake that proves who is who and makes keys that nobody else has.
+//! Noise IKpsk2: the handshake that authenticates both sides and agrees on keys.
 //!
 //! ```text
 //!   IKpsk2:  <- s                       the terminal knows the hub's key
@@ -6,9 +6,8 @@
 //!            <- e, ee, se, psk          Welcome
 //! ```
 //!
-//! snow walks through the messages; the two keys are taken out for the packets, because one that
-//! is set up once seals several times as fast. The Hello's header is the prologue, so it is part
-//! of what the tags protect.
+//! snow processes the messages; the two keys are extracted, because a cipher that is set up once
+//! encrypts several times as fast. The Hello's header is the prologue, and thereby authenticated.
 
 use crate::channel::{Key, KeyPair};
 use crate::cookie::{MACS_LEN, MacKeys};
@@ -27,18 +26,18 @@ use snow::types::{Cipher, Dh, Hash, Random};
 use snow::{Builder, HandshakeState};
 
 const PATTERN: &str = "Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s";
-/// What the Hello's header follows in the prologue.
+/// First part of the prologue, before the Hello's header.
 const PROLOGUE: &[u8; 16] = b"bentpipe noise 1";
 
-/// Where the MACs begin.
+/// Offset of the MACs.
 pub(crate) const MACS_AT: usize = HELLO_PAYLOAD_AT + HELLO_PAYLOAD + TAG_LEN;
-/// Bytes of a Hello.
+/// Octets of a Hello.
 pub(crate) const HELLO_LEN: usize = MACS_AT + MACS_LEN;
 
-/// A Hello that was said.
+/// A Hello that was sent.
 pub(crate) struct SentHello {
     state: HandshakeState,
-    /// The MACs that the hub wants.
+    /// The MACs that the hub requires.
     pub(crate) macs: MacKeys,
 }
 
@@ -50,7 +49,7 @@ impl fmt::Debug for SentHello {
 
 impl SentHello {
     /// # Panics
-    /// When `keys` know no hub.
+    /// If `keys` contain no hub.
     pub(crate) fn new(
         keys: &Keys,
         index: u32,
@@ -83,7 +82,7 @@ impl SentHello {
     ) -> Result<(WelcomePayload, KeyPair), OpenError> {
         check_suite(header, SUITE_NOISE)?;
         let mut payload = [0; WELCOME_PAYLOAD];
-        // What fails leaves the state as it was, so that a forged Welcome spoils nothing.
+        // An error does not change the state, so that a forged Welcome has no effect.
         self.state
             .read_message(&datagram[EPHEMERAL_AT..], &mut payload)
             .map_err(|_| OpenError::Tag)?;
@@ -93,7 +92,7 @@ impl SentHello {
     }
 }
 
-/// What it takes to answer a Hello.
+/// State for the response to a Hello.
 pub(crate) struct Answer(HandshakeState);
 
 impl fmt::Debug for Answer {
@@ -102,7 +101,7 @@ impl fmt::Debug for Answer {
     }
 }
 
-/// Understands a Hello whose MACs were looked at: two agreements on Curve25519.
+/// Decodes a Hello with verified MACs: two key agreements on Curve25519.
 pub(crate) fn hear(
     keys: &Keys,
     header: Header,
@@ -126,7 +125,7 @@ pub(crate) fn hear(
 }
 
 impl Answer {
-    /// The Welcome to the Hello of `index`, and the keys that it makes.
+    /// Returns the Welcome to the Hello of `index`, and the agreed keys.
     pub(crate) fn welcome(
         mut self,
         index: u32,
@@ -160,7 +159,7 @@ fn builder(prologue: &[u8], ephemeral: [u8; 32]) -> Builder<'_> {
         .expect("it is set once")
 }
 
-/// snow's own algorithms, and an ephemeral key that was drawn outside.
+/// The algorithms of snow with an ephemeral key that was generated outside.
 struct Resolver {
     ephemeral: [u8; 32],
 }
@@ -183,7 +182,7 @@ impl CryptoResolver for Resolver {
     }
 }
 
-/// The 32 bytes that one handshake draws; a second draw fails rather than repeat them.
+/// The 32 octets that one handshake draws; a second draw fails instead of repeating them.
 struct Once(Option<[u8; 32]>);
 
 impl Random for Once {
@@ -229,12 +228,12 @@ mod tests {
 
     /// ASC-6.3, ASC-6.4
     #[test]
-    fn both_sides_know_each_other_and_the_sizes_are_those_of_the_specification() {
+    fn both_sides_authenticate_and_sizes_match_the_specification() {
         let (terminal, hub) = (keys(1, 2, PresharedKey::NONE), keys(2, 1, PresharedKey::NONE));
         let (mut asked, bytes) = hello(&terminal);
         assert_eq!(bytes.len(), 176);
         assert_eq!(bytes[..8], [0x11, 0xab, 0xcd, 0xef, 1, 1, 0, 0]);
-        // The terminal's key is nowhere to be seen.
+        // The terminal's key is not visible.
         let public = terminal.public();
         assert!(!bytes.windows(32).any(|window| window == public.bytes()));
         let heard = heard(&hub, &bytes).expect("understood");
@@ -243,7 +242,7 @@ mod tests {
         let bytes = welcome(heard, &PresharedKey::NONE);
         assert_eq!(bytes.len(), 100);
         assert_eq!(bytes[..8], [0x12, 0xab, 0xcd, 0xef, 1, 0, 0, 0]);
-        // A forged one before the true one spoils nothing.
+        // A forged message before the real one has no effect.
         let mut forged = bytes.clone();
         forged[50] ^= 1;
         let header = Header::decode(&bytes).expect("header");
@@ -253,7 +252,7 @@ mod tests {
 
     /// ASC-6.3
     #[test]
-    fn another_hub_understands_nothing_and_another_secret_makes_another_answer() {
+    fn another_hub_decodes_nothing_and_another_secret_gives_another_response() {
         let (terminal, hub) = (keys(1, 2, PresharedKey::NONE), keys(2, 1, PresharedKey::NONE));
         let (mut asked, bytes) = hello(&terminal);
         let other = keys(9, 1, PresharedKey::NONE);
@@ -264,9 +263,9 @@ mod tests {
         assert_eq!(asked.answered(header, &wrong).map(|_| ()), Err(OpenError::Tag));
     }
 
-    /// ASC-6.4: without the MACs; `cookie` looks after those.
+    /// ASC-6.4: without the MACs, which `cookie` verifies.
     #[test]
-    fn every_damaged_byte_is_noticed() {
+    fn every_damaged_octet_is_detected() {
         let (terminal, hub) = (keys(1, 2, PresharedKey::NONE), keys(2, 1, PresharedKey::NONE));
         let (mut asked, whole) = hello(&terminal);
         for at in 0..MACS_AT {

@@ -1,7 +1,7 @@
-//! The null suite: the framing of a real one, and checksums instead of secrets.
+//! The null suite: the framing of the others, with checksums instead of encryption.
 //!
-//! The ephemerals are random numbers; they bind a Welcome to its Hello and both to the tags of
-//! the data that follows.
+//! The ephemerals are random numbers; they bind a Welcome to its Hello, and both to the tags of the
+//! following data.
 
 use crate::channel::{Key, KeyPair};
 use crate::checksum::{HELLO_KEY, derive_key, tag_fits, write_tag};
@@ -15,10 +15,10 @@ use crate::handshake::{
 use crate::wire::{Header, Kind, TAG_LEN};
 
 const NAME_AT: usize = HELLO_PAYLOAD_AT + HELLO_PAYLOAD;
-/// The shortest Hello: an empty name.
+/// Minimum size of a Hello, with an empty name.
 pub(crate) const HELLO_MIN: usize = NAME_AT + 1 + TAG_LEN;
 
-/// A Hello that was said.
+/// A Hello that was sent.
 #[derive(Debug)]
 pub(crate) struct SentHello {
     ephemeral: [u8; 32],
@@ -61,7 +61,7 @@ impl SentHello {
     }
 }
 
-/// Understands a Hello.
+/// Decodes a Hello.
 pub(crate) fn hear(header: Header, datagram: &[u8]) -> Result<ReceivedHello, OpenError> {
     check_suite(header, SUITE_NULL)?;
     if datagram.len() < HELLO_MIN {
@@ -83,7 +83,7 @@ pub(crate) fn hear(header: Header, datagram: &[u8]) -> Result<ReceivedHello, Ope
     })
 }
 
-/// The Welcome to the Hello of `index` with `ephemeral`, and the keys that it makes.
+/// Returns the Welcome to the Hello of `index` with `ephemeral`, and the agreed keys.
 pub(crate) fn answer(
     index: u32,
     ephemeral: &[u8; 32],
@@ -100,7 +100,7 @@ pub(crate) fn answer(
     (out, KeyPair { send: down, receive: up })
 }
 
-/// From the terminal, and from the hub.
+/// Keys of the terminal's and of the hub's direction.
 fn keys(terminal: &[u8; 32], hub: &[u8; 32]) -> (Key, Key) {
     (Key::Null(derive_key(b'u', terminal, hub)), Key::Null(derive_key(b'd', terminal, hub)))
 }
@@ -154,7 +154,7 @@ mod tests {
 
     /// ASC-5.1
     #[test]
-    fn every_damaged_byte_is_noticed() {
+    fn every_damaged_octet_is_detected() {
         let whole = hello("boat").1;
         for at in 0..whole.len() {
             let mut bytes = whole.clone();

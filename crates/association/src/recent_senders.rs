@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_heard_is_remembered_for_six_to_twelve_seconds() {
+    fn senders_are_stored_for_six_to_twelve_seconds() {
         let mut lately = RecentSenders::default();
         for heard in [0, 17_999, 60_000, 77_999, 100_000] {
             assert!(!lately.has(at(heard), 7), "not before {heard}");
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn few_are_taken_for_others_in_a_flood() {
+    fn false_positives_are_rare_in_a_flood() {
         let mut rng = RngStream::new(1, 0, "senders");
         let mut lately = RecentSenders::default();
         let mut wrong = 0;
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_acquainted_stays_so_among_some_hundreds() {
+    fn verified_senders_are_kept_among_some_hundreds() {
         let mut rng = RngStream::new(1, 0, "senders");
         let mut acquainted = VerifiedSenders::new();
         let senders: Vec<u64> = (0..500).map(|_| rng.next_u64()).collect();

@@ -1,21 +1,19 @@
-//! The replay window: which counters have been seen, after RFC 6479.
+//! The replay window of received counters, after RFC 6479.
 
-/// Words of the ring; one is always being cleared, so the window is one word less.
+/// Words of the ring; one is always being cleared, so the window is one word smaller.
 const WORDS: usize = 64;
 const BITS: u64 = 64;
 
-/// Counters behind the highest that can still be told apart from replays.
-///
-/// 4,032 packets: at 50 Mbit/s one second's, far more than a path reorders.
+/// Size of the replay window: 4,032 packets, one second at 50 Mbit/s, far more than the reordering
+/// of a path.
 pub const REPLAY_WINDOW: u64 = (WORDS as u64 - 1) * BITS;
 
-/// Says of each counter whether it comes for the first time.
-///
-/// A ring of words indexed by counter / 64: advancing clears whole words and shifts nothing.
+/// Detects repeated counters with a ring of words indexed by counter / 64: advancing clears whole
+/// words and shifts nothing.
 #[derive(Clone, Debug)]
 pub(crate) struct ReplayWindow {
     words: [u64; WORDS],
-    /// One past the highest counter accepted; 0 before the first.
+    /// Highest accepted counter plus one; 0 before the first.
     next: u64,
 }
 
@@ -24,13 +22,13 @@ impl ReplayWindow {
         Self { words: [0; WORDS], next: 0 }
     }
 
-    /// One past the highest counter accepted; 0 before the first.
+    /// Returns the highest accepted counter plus one; 0 before the first.
     pub(crate) fn next(&self) -> u64 {
         self.next
     }
 
-    /// The full counter of a datagram that carries its low 32 bits: the one nearest to what is
-    /// expected next.
+    /// Returns the complete counter of a datagram that contains its low 32 bits: the one closest to
+    /// the next expected.
     pub(crate) fn reconstruct(&self, low: u32) -> u64 {
         let expected = self.next;
         let base = (expected & !0xffff_ffff) | u64::from(low);
@@ -44,8 +42,8 @@ impl ReplayWindow {
         }
     }
 
-    /// Whether `counter` is neither too old nor seen; changes nothing, so that it can be asked
-    /// before the datagram is known to be authentic.
+    /// Returns true if `counter` is within the window and new. It changes nothing, so that it can
+    /// be called before the datagram is authenticated.
     pub(crate) fn is_new(&self, counter: u64) -> bool {
         if counter >= self.next {
             return true;
@@ -53,11 +51,11 @@ impl ReplayWindow {
         self.next - counter <= REPLAY_WINDOW && self.words[word(counter)] & bit(counter) == 0
     }
 
-    /// Marks `counter` as seen; true when it is the highest so far.
+    /// Marks `counter` as received; returns true if it is the highest so far.
     pub(crate) fn accept(&mut self, counter: u64) -> bool {
         let newest = counter >= self.next;
         if newest {
-            // The word of the highest counter accepted is in use; those after it are stale.
+            // The word of the highest accepted counter is in use; the following ones are stale.
             let first = self.next.div_ceil(BITS);
             let last = counter / BITS;
             for index in first..=last.min(first.saturating_add(WORDS as u64 - 1)) {
@@ -86,7 +84,7 @@ mod tests {
 
     /// ASC-3.1
     #[test]
-    fn counters_wrap_on_the_wire_and_not_in_the_window() {
+    fn counters_wrap_on_the_wire_but_not_in_the_window() {
         let mut window = ReplayWindow::new();
         assert_eq!(window.reconstruct(5), 5);
         assert_eq!(window.reconstruct(0xffff_ffff), 0xffff_ffff, "nothing is below zero");
@@ -98,7 +96,7 @@ mod tests {
 
     /// ASC-3.2
     #[test]
-    fn what_is_older_than_the_window_is_refused() {
+    fn counters_below_the_window_are_rejected() {
         let mut window = ReplayWindow::new();
         window.accept(10_000);
         assert!(!window.is_new(10_000));
@@ -107,7 +105,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a set that remembers everything.
+        /// Compares with a set of all counters.
         #[test]
         fn the_ring_agrees_with_a_set(steps in prop::collection::vec((0u64..3, 0u64..6_000), 1..400)) {
             let mut window = ReplayWindow::new();

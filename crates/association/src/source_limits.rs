@@ -73,7 +73,7 @@ mod tests {
     use units::{RngStream, Span};
 
     #[test]
-    fn who_shares_a_place_with_a_flood_has_another() {
+    fn a_source_that_shares_a_slot_with_a_flood_has_another() {
         let mut places = SourceLimiter::new(&mut RngStream::new(1, 0, "places"), 4096);
         let half = RateLimit { interval: Span::from_millis(200), burst: 8 };
         let ip = |number: u32| IpAddr::from(Ipv4Addr::from_bits(number));

@@ -1,4 +1,4 @@
-//! The terminal's side: asks for an association, keeps it, asks again when it is gone.
+//! The terminal's side: initiates an association, maintains it, and replaces a lost one.
 
 use crate::batch::TransmitBatch;
 use crate::channel::{Channel, Opened, SendOrder};
@@ -12,25 +12,25 @@ use crate::version;
 use crate::wire::{Header, INDEX_MASK, Kind, OVERHEAD, Sealed};
 use units::{Instant, Span};
 
-/// Least time between two Hellos for different reasons: an Unknown that somebody forged must not
-/// make a terminal busy.
+/// Minimum interval between two Hellos for different reasons, which limits the effect of forged
+/// Unknowns.
 const HELLO_QUIET: Span = Span::from_millis(500);
-/// Time for which no Unknown is heeded after one that was not true.
+/// Time for which Unknowns are ignored after a false one.
 const UNKNOWN_QUIET: Span = Span::from_secs(10);
 
-/// Why a Hello is said.
+/// Reason of a Hello.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cause {
-    /// There is no association, or it is to be given up.
+    /// There is no association, or it is to be replaced.
     Start,
-    /// The keys are old.
+    /// The keys need renewal.
     Age,
-    /// Somebody says that the hub does not know the association.
+    /// An Unknown reported that the hub has no such association.
     Unknown,
 }
 
-/// A Hello that waits for its Welcome. Every repetition is the same message but for its cookie,
-/// so that a Welcome to any of them will do when the round trip is longer than the interval.
+/// A Hello without its Welcome. All repetitions are the same message except for the cookie, so that
+/// a Welcome to any of them is valid if the round trip is longer than the interval.
 #[derive(Debug)]
 struct Pending {
     asked: SentHello,
@@ -42,28 +42,28 @@ struct Pending {
     interval: Span,
 }
 
-/// Keys and the index under which the hub sends.
+/// Keys, and the index for the hub's direction.
 #[derive(Debug)]
 struct Held {
     index: u32,
     channel: Channel,
 }
 
-/// What a datagram meant to a terminal.
+/// Result of a datagram at a terminal.
 #[derive(Debug, PartialEq, Eq)]
 pub enum TerminalReceived<'d> {
-    /// A payload from the hub, opened in place.
+    /// A payload from the hub, decrypted in place.
     Payload {
-        /// What it is for.
+        /// Kind of the payload.
         kind: Sealed,
-        /// What the hub sent.
+        /// The payload.
         payload: &'d mut [u8],
-        /// Its position among the datagrams of the hub.
+        /// Position among the datagrams of the hub.
         order: SendOrder,
     },
-    /// A new association is in force; what was under the old one is gone.
+    /// A new association is active; the state above the previous one is lost.
     Established,
-    /// Nothing for the layer above.
+    /// Nothing for the upper layer.
     Nothing,
 }
 
@@ -73,31 +73,31 @@ pub struct Terminal {
     config: Config,
     entropy: Box<dyn Entropy>,
     current: Option<Held>,
-    /// The keys before, and until when they open.
+    /// Previous keys, and the end of their validity.
     previous: Option<(Held, Instant)>,
-    /// The hub's name for the association; 0: there is none.
+    /// The hub's identifier of the association; 0 for none.
     association: u64,
     hub_limits: Option<Limits>,
     pending: Option<Pending>,
-    /// Pairs of keys made so far.
+    /// Number of pairs of keys created so far.
     keys_made: u64,
     last_hello: Option<Instant>,
-    /// Of the last Hello.
+    /// Timestamp of the last Hello.
     timestamp: u64,
-    /// The last cookie, and until when it is of use.
+    /// The last cookie, and the end of its validity.
     cookie: Option<(Cookie, Instant)>,
-    /// Since when the hub waits for the first datagram under new keys.
+    /// Since when the hub lacks the first datagram under new keys.
     confirm: Option<Instant>,
-    /// Unknowns are not heeded before.
+    /// Unknowns are ignored until then.
     heed_again: Instant,
     counters: Counters,
 }
 
 impl Terminal {
-    /// A terminal whose first Hello is due at `now`.
+    /// Creates a terminal whose first Hello is due at `now`.
     ///
     /// # Panics
-    /// When it has keys, but none of a hub's.
+    /// If it has keys, but not a hub's.
     pub fn new(config: Config, now: Instant, entropy: impl Entropy + 'static) -> Self {
         let mut terminal = Self {
             config,
@@ -119,38 +119,38 @@ impl Terminal {
         terminal
     }
 
-    /// Whether there is an association to seal payloads under.
+    /// Returns true if there is an association.
     pub fn is_established(&self) -> bool {
         self.current.is_some()
     }
 
-    /// Announces to the hub, from the next association on, that this side's link takes `bps` bits
-    /// per second from it; 0: that this is not known.
+    /// Sets the rate that this side's link receives, in bits/s, announced from the next association
+    /// on; 0 if unknown.
     pub fn set_receive_rate(&mut self, bps: u64) {
         self.config.limits.receive_rate_bps = bps;
     }
 
-    /// What the hub announced.
+    /// Returns the limits that the hub announced.
     pub fn hub_limits(&self) -> Option<Limits> {
         self.hub_limits
     }
 
-    /// What happened to datagrams so far.
+    /// Returns the counters of datagrams.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Asks for a new association: what is above the old one is over.
+    /// Requests a new association: the session above the current one has ended.
     pub fn restart(&mut self, now: Instant) {
         if self.pending.as_ref().is_none_or(|pending| pending.continues != 0) {
             self.say_hello(now, Cause::Start);
         }
     }
 
-    /// Takes a datagram from the network.
+    /// Processes a received datagram.
     ///
     /// # Errors
-    /// When it is not whole, not new or not for this terminal; it has been counted.
+    /// If it is damaged, a replay, or not for this terminal; it has been counted.
     pub fn handle_datagram<'d>(
         &mut self,
         now: Instant,
@@ -218,7 +218,7 @@ impl Terminal {
         let (index, continues, cause) = (pending.index, pending.continues, pending.cause);
         self.pending = None;
         if welcome.hub_index == 0 {
-            // The hub has had a later Hello of this key: the clock was set back since.
+            // The hub has received a later Hello of this key: the clock was set back since.
             self.timestamp = self.timestamp.max(welcome.latest);
             self.say_hello(now, cause);
             return Err(OpenError::Stale);
@@ -242,8 +242,9 @@ impl Terminal {
         Ok(TerminalReceived::Established)
     }
 
-    /// Anyone can send an Unknown; one that echoes an index and a counter in use costs a Hello,
-    /// and the association goes on, under new keys, if the hub knows it after all.
+    /// Processes an Unknown, which anyone can forge. If it echoes a current index and counter, the
+    /// terminal sends a Hello, and the association continues under new keys if the hub still has
+    /// it.
     fn receive_unknown(
         &mut self,
         now: Instant,
@@ -283,8 +284,8 @@ impl Terminal {
         Ok(TerminalReceived::Nothing)
     }
 
-    /// The hub does not understand the version of this side. Anyone can send a Version, so the
-    /// terminal reports it and continues to say Hello.
+    /// Processes a Version: the hub does not support the version of this side. Anyone can send it,
+    /// so the terminal reports it and continues to send Hellos.
     fn receive_version(&self, datagram: &[u8]) -> OpenError {
         match &self.pending {
             Some(pending) => version::read(datagram, &pending.bytes).unwrap_or_else(|error| error),
@@ -292,8 +293,8 @@ impl Terminal {
         }
     }
 
-    /// Puts what is due of the association's own into `batch`, a Hello or the first datagram
-    /// under new keys; true when it did.
+    /// Writes the association's next own message to `batch`, a Hello or the first datagram under
+    /// new keys; returns true if it did.
     pub fn poll_transmit(&mut self, now: Instant, batch: &mut TransmitBatch<'_>) -> bool {
         self.previous.take_if(|(_, until)| *until <= now);
         if self.confirm.is_some() {
@@ -326,13 +327,13 @@ impl Terminal {
         true
     }
 
-    /// When [`poll_transmit`](Self::poll_transmit) has something to do again.
+    /// Returns when [`poll_transmit`](Self::poll_transmit) must be called next.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let hello = self.pending.as_ref().map(|pending| pending.due);
         hello.into_iter().chain(self.confirm).chain(self.renewal_due()).min()
     }
 
-    /// When the keys are to be renewed; `None` while that is under way.
+    /// Returns when the keys need renewal; `None` during one.
     fn renewal_due(&self) -> Option<Instant> {
         let held = self.current.as_ref().filter(|_| self.pending.is_none())?;
         if !self.config.is_secret() {
@@ -343,11 +344,11 @@ impl Terminal {
         Some(if used_up { made } else { made + self.config.renew_after })
     }
 
-    /// Seals `datagram` in place, whose payload stands between 8 and 16 bytes of room; false when
-    /// there is no association to seal it under, or its keys are too old.
+    /// Encrypts `datagram` in place, with the payload between 8 octets of header and 16 of tag;
+    /// false without an association, or if its keys have expired.
     ///
     /// # Panics
-    /// When `datagram` is shorter than [`OVERHEAD`].
+    /// If `datagram` is shorter than [`OVERHEAD`].
     pub fn seal(&mut self, now: Instant, kind: Sealed, datagram: &mut [u8]) -> bool {
         let Some(held) = &mut self.current else { return false };
         self.confirm = None;

@@ -1,4 +1,4 @@
-//! Version: the answer to a datagram of a version that this side does not understand (ASC-1.5).
+//! Version: the response to a datagram of an unsupported version (ASC-1.5).
 //!
 //! ```text
 //!   0  0                          version 0 and kind 0, in every version of the protocol
@@ -7,7 +7,7 @@
 //!  10  tag, 16 octets
 //! ```
 //!
-//! It proves nothing: the tag is a checksum in every suite. A terminal only reports it.
+//! It is not authenticated: the tag is a checksum in every suite. A terminal only reports it.
 
 use crate::checksum::{VERSION_KEY, tag_fits, write_tag};
 use crate::error::OpenError;
@@ -16,8 +16,8 @@ use crate::wire::{TAG_LEN, VERSION};
 /// Octets of a Version.
 pub(crate) const VERSION_LEN: usize = 10 + TAG_LEN;
 
-/// Returns the Version that answers `datagram`. `None` for a Version, which is not answered, and
-/// for a datagram that is smaller than the answer.
+/// Returns the Version in response to `datagram`. `None` for a Version, which has no response, and
+/// for a datagram that is smaller than the response.
 pub(crate) fn answer(datagram: &[u8]) -> Option<Vec<u8>> {
     if datagram.len() < VERSION_LEN || datagram[0] >> 4 == 0 {
         return None;
@@ -29,11 +29,11 @@ pub(crate) fn answer(datagram: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Reads a Version that answers a datagram which begins with `sent`; returns what the terminal
+/// Decodes a Version in response to a datagram that begins with `sent`; returns what the terminal
 /// reports.
 ///
 /// # Errors
-/// If it is damaged, answers another datagram, or names a version that this side understands.
+/// If it is damaged, responds to another datagram, or names a supported version.
 pub(crate) fn read(datagram: &[u8], sent: &[u8]) -> Result<OpenError, OpenError> {
     if datagram.len() != VERSION_LEN || datagram[0] != 0 {
         return Err(OpenError::Malformed("version message"));

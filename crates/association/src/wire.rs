@@ -1,4 +1,4 @@
-//! The first eight bytes of every datagram.
+//! The header of every datagram: its first eight octets.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -12,45 +12,45 @@
 
 use crate::error::OpenError;
 
-/// Bytes before the payload of each datagram.
+/// Octets before the payload of each datagram.
 pub const HEADER_LEN: usize = 8;
-/// Bytes after the payload of each datagram.
+/// Octets after the payload of each datagram.
 pub const TAG_LEN: usize = 16;
-/// What an association adds to each payload.
+/// Octets that an association adds to each payload.
 pub const OVERHEAD: usize = HEADER_LEN + TAG_LEN;
 
-/// The version of the format that this crate speaks.
+/// The version of the format that this crate implements.
 pub(crate) const VERSION: u8 = 1;
-/// Indices are 24 bits.
+/// Maximum index: indices have 24 bits.
 pub(crate) const INDEX_MASK: u32 = 0x00ff_ffff;
 
-/// What a datagram is.
+/// Kind of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A terminal asks for an association.
+    /// A terminal requests an association.
     Hello = 1,
-    /// The hub grants it.
+    /// The hub accepts it.
     Welcome = 2,
-    /// A sealed payload.
+    /// An encrypted payload.
     Data = 3,
-    /// The index of a sealed payload means nothing to its receiver.
+    /// The index of an encrypted payload is unknown to its receiver.
     Unknown = 4,
-    /// Say Hello again, with this: the hub is busy.
+    /// The hub is under load and requests a Hello with this cookie.
     Cookie = 5,
-    /// A sealed payload that tries out a size of the path.
+    /// An encrypted payload that probes the path MTU.
     Probe = 6,
-    /// A sealed answer to one.
+    /// An encrypted response to a probe.
     ProbeAck = 7,
 }
 
-/// What a sealed payload is for.
+/// Kind of an encrypted payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sealed {
-    /// The layer above.
+    /// Data of the upper layer.
     Data,
-    /// Finding out what size of datagram the path takes: a question.
+    /// A probe of the path MTU.
     Probe,
-    /// The answer.
+    /// The response to a probe.
     ProbeAck,
 }
 
@@ -64,7 +64,7 @@ impl From<Sealed> for Kind {
     }
 }
 
-/// The header, understood.
+/// The decoded header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) kind: Kind,

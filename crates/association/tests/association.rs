@@ -1,4 +1,4 @@
-//! Terminal and hub against each other, through a network that a test controls, with each suite.
+//! Terminal and hub connected by a network that the tests control, in each suite.
 
 mod rig;
 
@@ -11,7 +11,7 @@ use units::{RngStream, Span};
 
 /// ASC-1.2, ASC-2.4
 #[test]
-fn payloads_pass_both_ways_and_the_first_confirms() {
+fn payloads_are_delivered_in_both_directions_and_the_first_confirms() {
     for suite in BOTH {
         let (mut terminal, mut hub) = (terminal(suite, 1, at(0)), hub(suite, 1));
         greet(&mut terminal, &mut hub, at(0));
@@ -25,14 +25,14 @@ fn payloads_pass_both_ways_and_the_first_confirms() {
         let (to, datagram) = down(&mut hub, peer, b"back");
         assert_eq!(to, home());
         assert_eq!(got(&mut terminal, at(3), datagram), b"back");
-        // An empty payload is a payload.
+        // An empty payload is valid.
         take(&mut hub, at(4), home(), up(&mut terminal, b""));
     }
 }
 
 /// ASC-2.1
 #[test]
-fn a_lost_hello_comes_again_after_a_second_and_then_more_slowly() {
+fn a_lost_hello_is_repeated_with_growing_intervals() {
     for suite in BOTH {
         let mut terminal = terminal(suite, 1, at(10));
         let mut sent = Vec::new();
@@ -45,14 +45,14 @@ fn a_lost_hello_comes_again_after_a_second_and_then_more_slowly() {
         }
         let waits: Vec<u64> = sent.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert_eq!(waits, [1000, 1500, 2250, 3375, 5000, 5000]);
-        // The same message each time: the answer to any of them will do.
+        // The same message each time: the response to any of them is valid.
         assert!(hellos.windows(2).all(|pair| pair[0] == pair[1]));
     }
 }
 
 /// ASC-2.2
 #[test]
-fn a_hello_that_comes_twice_gets_the_same_welcome() {
+fn a_repeated_hello_gets_the_same_welcome() {
     for suite in BOTH {
         let (mut terminal, mut hub) = (terminal(suite, 1, at(0)), hub(suite, 1));
         let hello = hello_of(&mut terminal, at(0)).expect("hello");
@@ -64,9 +64,9 @@ fn a_hello_that_comes_twice_gets_the_same_welcome() {
     }
 }
 
-/// ASC-2.2: without keys anyone can change a Hello on its way; the true one is answered too.
+/// ASC-2.2: without keys anyone can modify a Hello; the original one gets a response, too.
 #[test]
-fn a_hello_that_was_changed_does_not_take_the_place_of_the_true_one() {
+fn a_modified_hello_does_not_replace_the_original() {
     let (mut terminal, mut hub) = (terminal(Suite::Null, 1, at(0)), hub(Suite::Null, 1));
     let hello = hello_of(&mut terminal, at(0)).expect("hello");
     let mut changed = hello.clone();
@@ -83,7 +83,7 @@ fn a_hello_that_was_changed_does_not_take_the_place_of_the_true_one() {
 
 /// ASC-4.2
 #[test]
-fn a_restarted_hub_is_found_by_the_next_datagram() {
+fn a_restarted_hub_is_detected_by_the_next_datagram() {
     for suite in BOTH {
         let (mut terminal, mut old) = (terminal(suite, 1, at(0)), hub(suite, 1));
         greet(&mut terminal, &mut old, at(0));
@@ -106,14 +106,14 @@ fn a_restarted_hub_is_found_by_the_next_datagram() {
 
 /// ASC-2.4
 #[test]
-fn a_restarted_terminal_replaces_itself_once_it_is_heard() {
+fn a_restarted_terminal_replaces_its_association_with_the_first_payload() {
     for suite in BOTH {
         let (mut old, mut hub) = (terminal(suite, 1, at(0)), hub(suite, 1));
         greet(&mut old, &mut hub, at(0));
         let (before, ..) = take(&mut hub, at(0), home(), up(&mut old, b"x"));
         let mut new = terminal(suite, 2, at(9_000));
         greet(&mut new, &mut hub, at(9_000));
-        // Until then the old association stands: a Hello alone proves nothing.
+        // Until then the previous association remains, because a Hello alone proves nothing.
         assert_eq!(take(&mut hub, at(9_100), home(), up(&mut old, b"x")).0, before);
         let (after, first, replaced) = take(&mut hub, at(9_600), home(), up(&mut new, b"y"));
         assert_ne!(after, before);
@@ -125,7 +125,7 @@ fn a_restarted_terminal_replaces_itself_once_it_is_heard() {
 
 /// ASC-4.2
 #[test]
-fn an_unknown_that_does_not_echo_what_was_sent_changes_nothing() {
+fn an_unknown_without_a_valid_echo_is_ignored() {
     for suite in BOTH {
         let (mut terminal, mut hub_a) = (terminal(suite, 1, at(0)), hub(suite, 1));
         greet(&mut terminal, &mut hub_a, at(0));
@@ -140,7 +140,7 @@ fn an_unknown_that_does_not_echo_what_was_sent_changes_nothing() {
         assert_eq!(terminal.handle_datagram(at(1), &mut other_index), Err(OpenError::Tag));
         let due = at(1) + Span::from_secs(10);
         assert!(terminal.poll_timeout().is_none_or(|at| at > due));
-        // The right one costs a Hello, and the association stays in force meanwhile.
+        // A valid one causes a Hello, and the association remains active meanwhile.
         terminal.handle_datagram(at(1), &mut unknown).expect("heeded");
         assert!(terminal.poll_timeout().is_some_and(|at| at < due));
         take(&mut hub_a, at(2), home(), up(&mut terminal, b"still"));
@@ -149,7 +149,7 @@ fn an_unknown_that_does_not_echo_what_was_sent_changes_nothing() {
 
 /// ASC-4.1
 #[test]
-fn unknowns_are_few_and_never_larger_than_what_came() {
+fn unknowns_are_rate_limited_and_never_larger_than_their_cause() {
     for suite in BOTH {
         let (mut terminal, mut known) = (terminal(suite, 1, at(0)), hub(suite, 1));
         greet(&mut terminal, &mut known, at(0));
@@ -168,7 +168,7 @@ fn unknowns_are_few_and_never_larger_than_what_came() {
 
 /// ASC-4.1
 #[test]
-fn a_flood_from_elsewhere_hides_no_restart() {
+fn a_flood_from_other_addresses_does_not_hide_a_restart() {
     for suite in BOTH {
         let (mut terminal, mut known) = (terminal(suite, 1, at(0)), hub(suite, 1));
         greet(&mut terminal, &mut known, at(0));
@@ -179,12 +179,12 @@ fn a_flood_from_elsewhere_hides_no_restart() {
         for tenth in 0..10_000 {
             let now = at(5_000) + Span::from_micros(tenth * 100);
             for copy in 0..5 {
-                // Some make addresses up, and some have one.
+                // Some sources are forged, others real.
                 let ip = if copy == 0 { 0xc633_6401 } else { rng.next_u64() as u32 };
                 let from = (std::net::Ipv4Addr::from_bits(ip), 4500).into();
                 let _ = other.handle_datagram(now, from, &mut stray.clone());
             }
-            // A terminal that sends ten datagrams a second.
+            // A terminal with ten datagrams per second.
             if tenth % 1_000 == 500 {
                 let _ = other.handle_datagram(now, home(), &mut up(&mut terminal, b"x"));
             }
@@ -200,7 +200,7 @@ fn a_flood_from_elsewhere_hides_no_restart() {
 
 /// ASC-3.3
 #[test]
-fn the_latest_datagram_says_where_a_terminal_is() {
+fn the_latest_datagram_determines_the_terminals_address() {
     for suite in BOTH {
         let (mut terminal, mut hub) = (terminal(suite, 1, at(0)), hub(suite, 1));
         greet(&mut terminal, &mut hub, at(0));
@@ -214,7 +214,7 @@ fn the_latest_datagram_says_where_a_terminal_is() {
 
 /// ASC-3.2
 #[test]
-fn replays_and_reflections_are_refused() {
+fn replays_and_reflections_are_rejected() {
     for suite in BOTH {
         let (mut terminal, mut hub) = (terminal(suite, 1, at(0)), hub(suite, 1));
         greet(&mut terminal, &mut hub, at(0));
@@ -223,7 +223,7 @@ fn replays_and_reflections_are_refused() {
         let again = hub.handle_datagram(at(2), elsewhere(), &mut sealed.clone()).map(|_| ());
         assert_eq!(again, Err(OpenError::Replayed { counter: 0 }));
         assert_eq!(hub.counters().replayed, 1);
-        // What a terminal sent cannot be sent back to it, whatever index is written over it.
+        // A terminal's datagram cannot be reflected to it, whatever index it is given.
         let (peer, ..) = take(&mut hub, at(3), home(), up(&mut terminal, b""));
         let (_, sample) = down(&mut hub, peer, b"");
         let mut reflected = sealed;
@@ -234,7 +234,7 @@ fn replays_and_reflections_are_refused() {
 
 /// ASC-1.4
 #[test]
-fn a_payload_comes_with_its_kind_and_kinds_share_a_counter() {
+fn payloads_keep_their_kind_and_kinds_share_a_counter() {
     for suite in BOTH {
         let (mut terminal, mut hub) = (terminal(suite, 1, at(0)), hub(suite, 1));
         greet(&mut terminal, &mut hub, at(0));
@@ -252,7 +252,7 @@ fn a_payload_comes_with_its_kind_and_kinds_share_a_counter() {
 }
 
 #[test]
-fn a_flood_of_hellos_takes_no_places() {
+fn a_flood_of_hellos_takes_no_slots() {
     let mut hub = full_hub(Suite::Null, 2, &[]);
     for seed in 0..500 {
         let mut terminal = named(Suite::Null, &format!("flood {seed}"));
@@ -265,12 +265,12 @@ fn a_flood_of_hellos_takes_no_places() {
     take(&mut hub, at(601), home(), up(&mut boat, b"here"));
 }
 
-/// The terminal called `name`.
+/// Returns the terminal called `name`.
 fn named(suite: Suite, name: &str) -> Terminal {
     Terminal::new(terminal_config(suite, name), at(0), RngStream::new(1, 0, name))
 }
 
-/// A hub with `places`, some of which the terminals called `here` have.
+/// Returns a hub with `places` slots, some of which the terminals in `here` use.
 fn full_hub(suite: Suite, places: usize, here: &[&str]) -> Hub {
     let all = [here, &["one more", "another"]].concat();
     let config = Config { max_terminals: places, ..hub_config(suite, &all) };
@@ -285,7 +285,7 @@ fn full_hub(suite: Suite, places: usize, here: &[&str]) -> Hub {
 
 /// ASC-2.9
 #[test]
-fn one_more_than_there_are_places_waits_until_one_is_free() {
+fn a_terminal_beyond_the_limit_waits_for_a_free_slot() {
     for suite in BOTH {
         let mut hub = full_hub(suite, 1, &[]);
         let mut first = named(suite, "another");
@@ -300,7 +300,7 @@ fn one_more_than_there_are_places_waits_until_one_is_free() {
             refused += 1;
         }
         assert_eq!((hub.counters().full, refused > 3), (refused, true));
-        // Who has a place keeps it when he comes again.
+        // A terminal with a slot keeps it when it reconnects.
         let mut again = named(suite, "another");
         let later =
             Config { wall_clock_ns: 1_790_000_001 << 30, ..terminal_config(suite, "another") };
@@ -311,7 +311,7 @@ fn one_more_than_there_are_places_waits_until_one_is_free() {
         let (new, _, replaced) = take(&mut hub, at(20_001), home(), up(&mut again, b"again"));
         assert_eq!(replaced, Some(peer));
         hub.remove(new);
-        // The Hello is the same as before: being turned away has not made it a replay.
+        // The Hello is unchanged: its rejection has not made it a replay.
         let due = waiting.poll_timeout().expect("it asks on");
         assert!(due.since(at(20_000)) <= Span::from_secs(5));
         greet(&mut waiting, &mut hub, due);
@@ -321,7 +321,7 @@ fn one_more_than_there_are_places_waits_until_one_is_free() {
 
 /// ASC-2.9
 #[test]
-fn a_welcome_is_no_place_while_others_are_heard_first() {
+fn a_welcome_reserves_no_slot() {
     for suite in BOTH {
         let mut hub = full_hub(suite, 2, &["boat"]);
         let (mut one, mut other) = (named(suite, "one more"), named(suite, "another"));
@@ -331,7 +331,7 @@ fn a_welcome_is_no_place_while_others_are_heard_first() {
         let mut late = up(&mut other, b"second");
         let result = hub.handle_datagram(at(5), elsewhere(), &mut late);
         assert_eq!(result.map(|_| ()), Err(OpenError::Full));
-        // He is told, and asks like any other from then on.
+        // It receives an Unknown, and connects like any other terminal.
         let (to, mut unknown) = answer_of(&mut hub).expect("unknown");
         assert_eq!(to, elsewhere());
         other.handle_datagram(at(600), &mut unknown).expect("heeded");
@@ -350,7 +350,7 @@ proptest! {
         let (mut terminal, mut hub) = (terminal(suite, 1, at(0)), hub(suite, 1));
         greet(&mut terminal, &mut hub, at(0));
         for mut datagram in datagrams {
-            // Half of them look like something at first sight.
+            // Half of them begin like valid datagrams.
             if let Some(first) = datagram.first_mut().filter(|first| **first & 0x80 != 0) {
                 *first = 0x10 | *first & 0x07;
             }
@@ -378,7 +378,7 @@ proptest! {
 
 /// ASC-1.5
 #[test]
-fn another_version_is_answered_by_a_version_message_that_the_terminal_reports() {
+fn another_version_gets_a_version_message_that_the_terminal_reports() {
     for suite in BOTH {
         let (mut terminal, mut hub) = (terminal(suite, 1, at(0)), hub(suite, 1));
         let hello = hello_of(&mut terminal, at(0)).expect("hello");
@@ -395,12 +395,12 @@ fn another_version_is_answered_by_a_version_message_that_the_terminal_reports() 
         assert_eq!((&version[1..8], &version[8..10]), (&hello[1..8], &[1, 1][..]));
         assert_eq!(send(&newer[..25], 2), None, "it would be larger than what it answers");
         assert_eq!(send(&version, 3), None, "a Version is not answered");
-        // An address has a share of the answers.
+        // Responses to one address are limited.
         let answered = (0..20).filter(|_| send(&newer, 10).is_some()).count();
         assert!((1..=4).contains(&answered), "{answered} answers at once");
         assert_eq!(hub.counters().versions, 1 + answered as u64);
 
-        // A hub of version 2 answers the Hello.
+        // A hub of version 2 responds to the Hello.
         let mut other = version.clone();
         other[8..10].copy_from_slice(&[2, 3]);
         let write_tag = |datagram: &mut Vec<u8>| {
@@ -427,7 +427,7 @@ fn another_version_is_answered_by_a_version_message_that_the_terminal_reports() 
 
 /// ASC-2.10
 #[test]
-fn each_side_knows_the_capabilities_of_the_other_and_old_ones_have_none() {
+fn sides_exchange_capabilities_and_old_releases_have_none() {
     for suite in BOTH {
         let (mut terminal, mut hub) = (terminal(suite, 1, at(0)), hub(suite, 1));
         greet(&mut terminal, &mut hub, at(0));

@@ -1,4 +1,5 @@
-//! What a hub answers to a flood of those that it does not know, and how a terminal fares in one.
+//! Responses of a hub to a flood from unauthenticated sources, and the connection of a terminal
+//! during one.
 
 mod rig;
 
@@ -7,12 +8,12 @@ use rig::flood::*;
 use rig::*;
 use units::{BitRate, Span};
 
-/// What answers may take on a link of 10 Mbit/s.
+/// Limit of responses on a link of 10 Mbit/s.
 const RATE: BitRate = BitRate::from_kbps(200);
 
-/// ASC-7.6: whoever asks, and however often.
+/// ASC-7.6: for all sources and frequencies.
 #[test]
-fn cookies_and_unknowns_take_their_share_of_the_link_and_no_more() {
+fn cookies_and_unknowns_stay_within_their_rate_limit() {
     let mut sealed = vec![0; OVERHEAD + 100];
     sealed[..4].copy_from_slice(&[0x13, 1, 2, 3]);
     let sources: [(Sources, u64); 4] = [
@@ -26,7 +27,7 @@ fn cookies_and_unknowns_take_their_share_of_the_link_and_no_more() {
             let cookies = datagrams.len() > 1;
             let mut flood = Flood::new(hub_with(RATE, 1), sources, 50_000, datagrams);
             flood.until(at(4_000));
-            // What may go at once is little.
+            // The burst is small.
             let [all, burst] = [flood.answered, 8 * 100 * 32];
             let most = if cookies || most == RATE.as_bps() { most } else { 4 * 8 * 52 };
             assert!(all <= most * 3 + burst, "{all} bits in three seconds");
@@ -37,9 +38,9 @@ fn cookies_and_unknowns_take_their_share_of_the_link_and_no_more() {
     }
 }
 
-/// ASC-7.7: addresses that nobody asks from twice leave room for one that somebody does.
+/// ASC-7.7: addresses without retries leave capacity for one with retries.
 #[test]
-fn a_terminal_gets_in_although_a_flood_would_have_all_cookies() {
+fn a_terminal_connects_during_a_flood_that_exceeds_all_cookies() {
     for sources in [made_up as Sources, made_up_networks, one_address] {
         let mut flood = Flood::new(hub_with(RATE, 1), sources, 50_000, hellos());
         flood.until(at(3_000));
@@ -48,18 +49,18 @@ fn a_terminal_gets_in_although_a_flood_would_have_all_cookies() {
     }
 }
 
-/// ASC-7.7: where too many ask again, they take turns.
+/// ASC-7.7: too many retrying addresses are served in rotation.
 #[test]
-fn a_terminal_has_its_turn_among_addresses_that_ask_again_and_again() {
+fn a_terminal_gets_its_turn_among_retrying_addresses() {
     let mut flood = Flood::new(hub_with(BitRate::from_kbps(16), 1), a_thousand, 2_000, hellos());
     flood.until(at(60_000));
     let took = flood.comes(Span::from_secs(600)).expect("it gets in");
     assert!(took <= Span::from_secs(300), "after {took}");
 }
 
-/// ASC-7.7: who was there before is answered at once.
+/// ASC-7.7: verified terminals have priority.
 #[test]
-fn a_terminal_that_the_hub_has_heard_is_answered_at_once() {
+fn a_verified_terminal_is_answered_immediately() {
     let mut hub = hub_with(BitRate::from_kbps(16), 1);
     let mut before = terminal(Suite::Noise, 2, at(0));
     greet(&mut before, &mut hub, at(0));
@@ -70,16 +71,16 @@ fn a_terminal_that_the_hub_has_heard_is_answered_at_once() {
     assert!(took <= Span::from_secs(1), "after {took}");
 }
 
-/// ASC-4.1, ASC-7.7: a restart is found in a flood of what looks like others' data.
+/// ASC-4.1, ASC-7.7: a restart is detected in a flood that resembles other terminals' data.
 #[test]
-fn a_flood_hides_no_restart() {
+fn a_flood_does_not_hide_a_restart() {
     let mut boat = terminal(Suite::Noise, 1, at(0));
     greet(&mut boat, &mut hub(Suite::Noise, 1), at(0));
     let mut sealed = vec![0; OVERHEAD + 100];
     sealed[..4].copy_from_slice(&[0x13, 1, 2, 3]);
     let mut flood = Flood::new(hub_with(RATE, 1), made_up, 50_000, vec![sealed]);
     flood.until(at(3_000));
-    // It sends something now and then, and hears that the hub does not know it.
+    // It sends occasionally, and receives an Unknown.
     for second in 3..10 {
         let mut data = up_at(&mut boat, at(second * 1_000), b"x");
         let _ = flood.hub.handle_datagram(flood.now, home(), &mut data);

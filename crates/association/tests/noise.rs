@@ -1,4 +1,4 @@
-//! What the noise suite protects against, one attack after another, and what it makes possible.
+//! Attacks on the noise suite, and its features.
 
 mod rig;
 
@@ -26,7 +26,7 @@ fn said(hub: &mut Hub, now: Instant, hello: &[u8]) -> Result<(), OpenError> {
 
 /// ASC-6.5
 #[test]
-fn who_has_no_known_key_is_turned_away_without_an_answer() {
+fn an_unknown_key_is_rejected_without_a_response() {
     let mut hub = hub(Suite::Noise, 1);
     let mut stranger = terminal_with(terminal_config(Suite::Noise, "stranger"), at(0));
     let hello = hello_of(&mut stranger, at(0)).expect("hello");
@@ -38,7 +38,7 @@ fn who_has_no_known_key_is_turned_away_without_an_answer() {
 
 /// ASC-6.3, ASC-7.1
 #[test]
-fn another_hubs_key_leads_nowhere() {
+fn another_hubs_key_gets_no_response() {
     let mut wrong = hub_config(Suite::Noise, &[]);
     wrong.security = noise("other hub", vec![known("boat")]);
     let mut other = Hub::new(wrong, RngStream::new(1, 0, "hub"));
@@ -48,7 +48,7 @@ fn another_hubs_key_leads_nowhere() {
     assert!(!other.has_answers());
 }
 
-/// ASC-6.3: the terminal that is not answered says so by staying where it was.
+/// ASC-6.3: the terminal without a response stays in its state.
 #[test]
 fn another_preshared_key_makes_no_association() {
     let mut config = hub_config(Suite::Noise, &[]);
@@ -71,9 +71,9 @@ fn another_preshared_key_makes_no_association() {
     greet(&mut terminal_with(config, at(1)), &mut hub, at(1));
 }
 
-/// ASC-6.3: a Welcome that was made with the wrong secret is not repeated once the hub knows better.
+/// ASC-6.3: a Welcome with a wrong secret is not repeated after the configuration was corrected.
 #[test]
-fn a_hub_whose_list_is_put_right_answers_the_hello_that_it_has_answered_wrongly() {
+fn a_hub_with_a_corrected_secret_responds_again_to_the_same_hello() {
     let mut config = hub_config(Suite::Noise, &[]);
     let mut boat = known("boat");
     boat.preshared = PresharedKey::generate(&mut RngStream::new(1, 0, "psk"));
@@ -93,9 +93,9 @@ fn a_hub_whose_list_is_put_right_answers_the_hello_that_it_has_answered_wrongly(
     assert!(terminal.is_established());
 }
 
-/// ASC-6.5: the name is the list's, whatever a terminal calls itself.
+/// ASC-6.5: the configured name applies, whatever name the terminal sends.
 #[test]
-fn a_terminal_cannot_take_anothers_name() {
+fn a_terminal_cannot_take_another_ones_name() {
     let config = hub_config(Suite::Noise, &["boat", "buoy"]);
     let mut hub = Hub::new(config, RngStream::new(1, 0, "hub"));
     let (mut boat, mut liar) = (terminal(Suite::Noise, 1, at(0)), {
@@ -124,12 +124,12 @@ fn suites_do_not_mix() {
     }
 }
 
-/// ASC-6.4: every byte of every message, one bit at a time, and every length.
+/// ASC-6.4: every bit of every message, and every length.
 #[test]
-fn no_damaged_message_is_taken() {
+fn every_damaged_message_is_rejected() {
     let (mut terminal, mut hub) = (terminal(Suite::Noise, 1, at(0)), hub(Suite::Noise, 1));
     let hello = hello_of(&mut terminal, at(0)).expect("hello");
-    // The second MAC is of no meaning to a hub that is not busy.
+    // mac2 is ignored by a hub that is not under load.
     for byte in 0..hello.len() - 16 {
         let mut damaged = hello.clone();
         damaged[byte] ^= 1 << (byte % 8);
@@ -139,7 +139,7 @@ fn no_damaged_message_is_taken() {
     assert!(!hub.has_answers());
     said(&mut hub, at(0), &hello).expect("whole");
     let (_, welcome) = answer_of(&mut hub).expect("welcome");
-    // Three bytes are zero and not looked at.
+    // Three octets are zero and ignored.
     for byte in (0..5).chain(8..welcome.len()) {
         let mut damaged = welcome.clone();
         damaged[byte] ^= 1 << (byte % 8);
@@ -161,7 +161,7 @@ fn no_damaged_message_is_taken() {
 
 /// ASC-6.6
 #[test]
-fn nothing_of_a_payload_is_seen_on_the_way() {
+fn payloads_are_not_visible_in_transit() {
     let (mut terminal, mut hub) = pair();
     let secret = b"nobody is to read this";
     let sealed = up(&mut terminal, secret);
@@ -181,7 +181,7 @@ fn a_replayed_hello_changes_nothing() {
     let first = hello_of(&mut old, at(0)).expect("hello");
     said(&mut hub, at(0), &first).expect("taken");
     let _ = answer_of(&mut hub);
-    // A later Hello waits for its first datagram when the earlier one is played again.
+    // A later Hello lacks its first datagram when the earlier one is replayed.
     let mut new = terminal(Suite::Noise, 2, at(1_000));
     let second = hello_of(&mut new, at(1_000)).expect("hello");
     said(&mut hub, at(1_000), &second).expect("taken");
@@ -193,7 +193,7 @@ fn a_replayed_hello_changes_nothing() {
     new.handle_datagram(at(1_002), &mut welcome).expect("established");
     let (peer, first_payload, _) = take(&mut hub, at(1_003), home(), up(&mut new, b"x"));
     assert!(first_payload);
-    // When all is done even the last one leads nowhere, and is not answered.
+    // In the end even the last one has no effect and no response.
     assert_eq!(said(&mut hub, at(1_004), &second), Err(OpenError::Stale));
     assert!(!hub.has_answers());
     assert_eq!(take(&mut hub, at(1_005), home(), up(&mut new, b"y")).0, peer);
@@ -201,7 +201,7 @@ fn a_replayed_hello_changes_nothing() {
 
 /// ASC-2.8
 #[test]
-fn a_clock_that_was_set_back_costs_a_round_trip() {
+fn a_clock_that_was_set_back_costs_one_round_trip() {
     let (_, mut hub) = pair();
     let config = Config { wall_clock_ns: 0, ..terminal_config(Suite::Noise, "boat") };
     let mut reset = terminal_with(config, at(5_000));
@@ -212,13 +212,13 @@ fn a_clock_that_was_set_back_costs_a_round_trip() {
     assert!(!reset.is_established());
     greet(&mut reset, &mut hub, at(5_600));
     assert!(take(&mut hub, at(6_200), home(), up(&mut reset, b"x")).1);
-    // From then on its time is later than what the hub has heard.
+    // From then on its timestamps are later than the hub's.
     renew(&mut reset, &mut hub, at(130_000));
 }
 
 /// ASC-8.1, ASC-8.2
 #[test]
-fn keys_are_renewed_beside_the_old_ones_and_the_association_stays() {
+fn keys_are_renewed_while_the_previous_ones_remain_valid() {
     let (mut terminal, mut hub) = pair();
     let (peer, ..) = take(&mut hub, at(0), home(), up(&mut terminal, b"x"));
     let late_up = up(&mut terminal, b"late");
@@ -226,14 +226,14 @@ fn keys_are_renewed_beside_the_old_ones_and_the_association_stays() {
     let due = terminal.poll_timeout().expect("a renewal");
     assert_eq!(due, at(120_000));
     let mut hello = hello_of(&mut terminal, due).expect("hello");
-    // While it is under way both sides go on under the old keys.
+    // Meanwhile both sides use the previous keys.
     take(&mut hub, due, home(), up_at(&mut terminal, due, b"on"));
     hub.handle_datagram(due, home(), &mut hello).expect("taken");
     let (_, mut welcome) = answer_of(&mut hub).expect("welcome");
     got(&mut terminal, due, down_at(&mut hub, due, peer, b"on").1);
     let received = terminal.handle_datagram(due, &mut welcome);
     assert_eq!(received, Ok(TerminalReceived::Nothing), "nothing new for the layer above");
-    // The hub keeps to the old ones until it has seen the new ones.
+    // The hub uses the previous keys until it has received a datagram under the new ones.
     let (_, before) = down_at(&mut hub, due, peer, b"old");
     let confirm = hello_of(&mut terminal, due).expect("the first datagram");
     assert_eq!(confirm.len(), OVERHEAD);
@@ -242,7 +242,7 @@ fn keys_are_renewed_beside_the_old_ones_and_the_association_stays() {
     assert_ne!(before[1..4], after[1..4], "another index");
     assert_eq!(after[4..8], [0; 4], "a counter of its own");
     assert_eq!(got(&mut terminal, due, after), b"new");
-    // What was sent before comes late, and is welcome.
+    // Delayed datagrams under the previous keys are accepted.
     assert_eq!(got(&mut terminal, due, before), b"old");
     assert_eq!(got(&mut terminal, due, late_down), b"late");
     assert_eq!(take(&mut hub, due, home(), late_up).0, peer);
@@ -251,7 +251,7 @@ fn keys_are_renewed_beside_the_old_ones_and_the_association_stays() {
 
 /// ASC-8.3
 #[test]
-fn old_keys_open_for_a_minute_and_move_nobody() {
+fn previous_keys_decrypt_for_a_minute_and_migrate_no_path() {
     let (mut terminal, mut hub) = pair();
     let (peer, ..) = take(&mut hub, at(0), home(), up(&mut terminal, b"x"));
     let [one, two] = [b"1", b"2"].map(|payload| up(&mut terminal, payload));
@@ -268,7 +268,7 @@ fn old_keys_open_for_a_minute_and_move_nobody() {
 
 /// ASC-8.1
 #[test]
-fn keys_are_renewed_when_they_have_sealed_much() {
+fn keys_are_renewed_after_a_number_of_datagrams() {
     let config = Config { renew_after_datagrams: 100, ..terminal_config(Suite::Noise, "boat") };
     let mut terminal = terminal_with(config, at(0));
     let mut hub = hub(Suite::Noise, 1);
@@ -292,7 +292,7 @@ fn keys_are_renewed_when_they_have_sealed_much() {
 
 /// ASC-8.4
 #[test]
-fn keys_that_could_not_be_renewed_expire_and_the_association_goes_on_afterwards() {
+fn expired_keys_stop_data_until_they_are_renewed() {
     let (mut terminal, mut hub) = pair();
     let (peer, ..) = take(&mut hub, at(0), home(), up(&mut terminal, b"x"));
     let _lost = hello_of(&mut terminal, at(120_000)).expect("hello");
@@ -308,14 +308,14 @@ fn keys_that_could_not_be_renewed_expire_and_the_association_goes_on_afterwards(
 
 /// ASC-4.2, ASC-4.3
 #[test]
-fn a_forged_unknown_ends_nothing_and_is_not_heeded_again_and_again() {
+fn a_forged_unknown_ends_nothing_and_further_ones_are_ignored() {
     let (mut terminal, mut hub) = pair();
     let (peer, ..) = take(&mut hub, at(0), home(), up(&mut terminal, b"x"));
     let mut liar = rig::hub(Suite::Noise, 9);
     let mut hellos = 0;
     for second in 1..=100u64 {
         let now = at(second * 1_000);
-        // Whoever sees a datagram can say that it is not known.
+        // Anyone who sees a datagram can forge its Unknown.
         let mut seen = up_at(&mut terminal, now, b"x");
         let _ = liar.handle_datagram(now, elsewhere(), &mut seen.clone());
         let (_, mut unknown) = answer_of(&mut liar).expect("unknown");
@@ -339,7 +339,7 @@ fn a_forged_unknown_ends_nothing_and_is_not_heeded_again_and_again() {
 
 /// ASC-3.3
 #[test]
-fn only_who_has_the_keys_moves_a_terminal() {
+fn only_authentic_datagrams_migrate_the_path() {
     let (mut terminal, mut hub) = pair();
     let (peer, ..) = take(&mut hub, at(0), home(), up(&mut terminal, b"x"));
     let mut forged = up(&mut terminal, b"x");
@@ -350,8 +350,7 @@ fn only_who_has_the_keys_moves_a_terminal() {
     assert_eq!(down(&mut hub, peer, b"x").0, elsewhere());
 }
 
-/// Hellos that look right from outside: the first MAC is right, since the attacker knows the
-/// hub's public key.
+/// Returns Hellos with a valid mac1, because the attacker knows the hub's public key.
 fn forged_hello(number: u64) -> Vec<u8> {
     let config = terminal_config(Suite::Noise, "forger");
     let mut forger = Terminal::new(config, at(0), RngStream::new(number, 0, "forger"));
@@ -365,13 +364,13 @@ fn from(number: u64) -> SocketAddr {
 
 /// ASC-7.2, ASC-7.3, ASC-7.5
 #[test]
-fn a_flood_of_forged_hellos_is_cheap_and_keeps_no_newcomer_out() {
+fn a_flood_of_forged_hellos_is_cheap_and_does_not_block_new_terminals() {
     let mut hub = hub(Suite::Noise, 1);
     let hellos: Vec<Vec<u8>> = (0..20).map(forged_hello).collect();
     let mut terminal = terminal(Suite::Noise, 1, at(500));
     let (mut sent, mut answered, mut worked) = (0, 0, 0);
     let mut established = None;
-    // 10,000 a second for three seconds, from as many addresses.
+    // 10,000 per second for three seconds, from as many addresses.
     for number in 0..30_000u64 {
         let now = Instant::ZERO + Span::from_micros(100) * number;
         let mut hello = hellos[(number % 20) as usize].clone();
@@ -398,16 +397,16 @@ fn a_flood_of_forged_hellos_is_cheap_and_keeps_no_newcomer_out() {
     assert!(worked < 64 + 3 * 50 + 2, "{worked} Hellos were worked for");
     assert!(answered * 3 < sent, "{answered} bytes went out for {sent}");
     let took = established.expect("the terminal got through").since(at(500));
-    // Its first Hello finds no Cookie left, and its second one has to come again with one.
+    // Its first Hello exceeds the limit of Cookies, and its second one gets one.
     assert!(took <= Span::from_millis(1_510), "after {took}");
     assert_eq!(terminal.counters().cookies, 1);
 }
 
 /// ASC-7.5
 #[test]
-fn who_holds_one_address_has_one_addresss_share() {
+fn one_address_is_limited_to_its_rate() {
     let mut hub = hub(Suite::Noise, 1);
-    // The hub is busy.
+    // The hub is under load.
     for number in 0..64 {
         let _ = hub.handle_datagram(at(0), from(number), &mut forged_hello(number % 8));
     }
@@ -432,7 +431,7 @@ fn who_holds_one_address_has_one_addresss_share() {
 
 /// ASC-7.4
 #[test]
-fn a_forged_cookie_is_not_taken() {
+fn a_forged_cookie_is_rejected() {
     let mut terminal = terminal(Suite::Noise, 1, at(0));
     let hello = hello_of(&mut terminal, at(0)).expect("hello");
     let mut cookie = vec![0x15; 52];
@@ -444,7 +443,7 @@ fn a_forged_cookie_is_not_taken() {
 
 /// ASC-6.7
 #[test]
-fn who_is_struck_off_the_list_is_out() {
+fn a_terminal_that_is_no_longer_configured_is_removed() {
     let config = hub_config(Suite::Noise, &["boat", "buoy"]);
     let mut hub = Hub::new(config, RngStream::new(1, 0, "hub"));
     let mut terminals = ["boat", "buoy"].map(|name| {
@@ -455,7 +454,7 @@ fn who_is_struck_off_the_list_is_out() {
         greet(terminal, &mut hub, at(0));
         take(&mut hub, at(0), home(), up(terminal, b"x")).0
     });
-    // The buoy's key is taken away, and a new one is known under its name.
+    // The buoy's key is removed, and a new one has its name.
     let buoy = known_as("buoy", key("new buoy").public());
     let association::Security::Noise(keys) = noise("hub", vec![known("boat"), buoy]) else {
         panic!("noise")
@@ -469,13 +468,13 @@ fn who_is_struck_off_the_list_is_out() {
     let hello = hello_of(&mut terminals[1], at(1_000)).expect("hello");
     let result = said(&mut hub, at(1_000), &hello);
     assert_eq!(result, Err(OpenError::UnknownKey { key: key("buoy").public() }));
-    // What the others had said before is remembered.
+    // The others' timestamps are kept.
     renew(&mut terminals[0], &mut hub, at(130_000));
 }
 
 /// ASC-2.1: the keys of a batch are those of its datagrams.
 #[test]
-fn a_hello_fits_into_any_batch_or_waits() {
+fn a_hello_needs_sufficient_space_in_a_batch() {
     let mut terminal = terminal(Suite::Noise, 1, at(0));
     let mut small = [0; 100];
     assert!(!terminal.poll_transmit(at(0), &mut TransmitBatch::new(&mut small, 1)));

@@ -7,25 +7,25 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use units::Span;
 
-/// Capture what passes a running gateway, after decryption, as pcapng
+/// Capture the traffic of a running gateway, after decryption, as pcapng
 ///
-/// The file holds what users send: it is made readable by its owner alone. Ends with Ctrl-C, or
-/// with the bounds that are given. Wireshark shows it with contrib/wireshark/bentpipe.lua.
+/// The file contains user data and is readable by its owner alone. Ends with Ctrl-C, or at the
+/// given limits. Wireshark dissects it with contrib/wireshark/bentpipe.lua.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The file to write; - for standard output
     #[arg(short, long, value_name = "FILE")]
     write: PathBuf,
-    /// The gateway's control socket; the only one in /run/bentpipe unless given
+    /// The gateway's control socket; default: the only one in /run/bentpipe
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
-    /// Only what passes between the hub and one terminal
+    /// Only the traffic between the hub and one terminal
     #[arg(long, value_name = "NAME")]
     terminal: Option<String>,
-    /// End after so many packets
+    /// End after this number of packets
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// End after so many seconds
+    /// End after this number of seconds
     #[arg(long, value_name = "SECONDS", value_parser = values::seconds)]
     seconds: Option<Span>,
 }
@@ -33,7 +33,7 @@ pub struct Arguments {
 /// Writes what a running gateway sends and receives to a capture file.
 ///
 /// # Errors
-/// When the gateway cannot be asked, or the file cannot be written.
+/// If the gateway does not respond, or the file cannot be written.
 pub fn run(arguments: Arguments) -> Outcome {
     let Arguments { write, socket, terminal, count, seconds } = arguments;
     let stop = Arc::new(AtomicBool::new(false));

@@ -16,56 +16,56 @@ use units::Span;
 /// bentpipe emulate udp LISTEN TARGET profile geo
 /// bentpipe emulate --mac FILE IF_HUB IF_TERMINAL...
 ///
-/// The words are netem's: delay, rate, loss, limit, gemodel, reorder, duplicate; and framing,
-/// ber, queue, profile, outage, fade. `forward` and `return` say which direction the words after
-/// them are for; forward is from IF_A to IF_B (from TARGET to the clients of LISTEN).
+/// The link description has netem's syntax: delay, rate, loss, limit, gemodel, reorder, duplicate;
+/// and framing, ber, queue, profile, outage, fade. `forward` and `return` select the direction of
+/// what follows them; forward is from IF_A to IF_B (from TARGET to the clients of LISTEN).
 ///
-/// With --mac the terminals share the return link by bandwidth on demand, as FILE says (an empty
-/// one: 100 kbit/s in cells). A terminal is an interface, NAME=INTERFACE, or PREFIX* for all
-/// interfaces whose names begin so.
+/// With --mac the terminals share the return link by bandwidth on demand, as configured in FILE (if
+/// empty: 100 kbit/s in cells). A terminal is an interface, NAME=INTERFACE, or PREFIX* for all
+/// interfaces with this prefix.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Arguments {
-    /// A hub and terminals that share the return link as this file says
+    /// Emulate a hub and terminals on a shared return link configured by this file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["pcap_a", "pcap_b"])]
     mac: Option<PathBuf>,
-    /// Where a hub may tell how many connections its terminals have (a Unix socket)
+    /// Unix socket on which a hub reports the numbers of its terminals' connections
     #[arg(long, value_name = "PATH", requires = "mac")]
     counts: Option<PathBuf>,
-    /// Capture what passes on side A to this file (pcap)
+    /// Capture the traffic of side A to this file (pcap)
     #[arg(long, value_name = "FILE")]
     pcap_a: Option<PathBuf>,
-    /// Capture what passes on side B to this file (pcap)
+    /// Capture the traffic of side B to this file (pcap)
     #[arg(long, value_name = "FILE")]
     pcap_b: Option<PathBuf>,
     /// Write a summary as JSON at the end; - is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// The seed of everything random
+    /// Seed of all random processes
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Replication: another number, another course of the same chances
+    /// Replication number: selects other random numbers of the same distributions
     #[arg(long, value_name = "N", default_value_t = 0)]
     run: u64,
     /// Stop after this time
     #[arg(long, value_name = "SECONDS", value_parser = values::seconds)]
     duration: Option<Span>,
-    /// Do not say every second how it goes
+    /// Do not print a line of progress every second
     #[arg(long)]
     quiet: bool,
-    /// Take orders from standard input: set WORDS, outage TIME, stop; with --mac forward WORDS,
+    /// Read commands from standard input: set WORDS, outage TIME, stop; with --mac forward WORDS,
     /// weight NAME N, off, on or vanish NAME, claim NAME SLOTS, intrude NAME, stop
     #[arg(long)]
     orders: bool,
-    /// IF_A IF_B, or udp LISTEN TARGET; then the link. With --mac the interfaces alone
+    /// IF_A IF_B, or udp LISTEN TARGET, followed by the link; with --mac only interfaces
     #[arg(required = true)]
     words: Vec<String>,
 }
 
-/// Emulates a link until it is interrupted, or for as long as told.
+/// Emulates a link until it is interrupted, or for the given time.
 ///
 /// # Errors
-/// When an argument is wrong, or an interface or file cannot be used.
+/// If an argument is invalid, or an interface or file cannot be used.
 pub fn run(arguments: Arguments) -> Outcome {
     if let Some(path) = arguments.mac.clone() {
         return run_star(arguments, &path);
@@ -88,7 +88,7 @@ pub fn run(arguments: Arguments) -> Outcome {
     kept_up(&summary.end.reasons)
 }
 
-/// A hub and terminals, as the file at `path` says.
+/// Emulates a hub and terminals as configured in the file at `path`.
 fn run_star(arguments: Arguments, path: &Path) -> Outcome {
     let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let star = words::parse_star(&text).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -110,7 +110,7 @@ fn run_star(arguments: Arguments, path: &Path) -> Outcome {
     kept_up(&summary.end.reasons)
 }
 
-/// Becomes true with SIGINT or SIGTERM.
+/// Returns a flag that SIGINT and SIGTERM set.
 fn stop_flag() -> Result<Arc<AtomicBool>, String> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn options_may_stand_behind_the_link() {
+    fn options_may_follow_the_link() {
         let line = "emulate eth0 eth1 delay 300ms --pcap-a a.pcapng loss 0.1% --duration 5";
         let arguments = Line::try_parse_from(line.split(' ')).unwrap().arguments;
         assert_eq!(arguments.words, ["eth0", "eth1", "delay", "300ms", "loss", "0.1%"]);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_whose_file_or_interfaces_are_wrong_says_what_is_wrong() {
+    fn an_invalid_star_is_reported_with_its_error() {
         let path = std::env::temp_dir().join(format!("bentpipe-{}.star", std::process::id()));
         let error = |text: &str, rest: &str| {
             fs::write(&path, text).unwrap();
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_for_the_report_is_made_sure_of_before_the_run() {
+    fn the_report_path_is_checked_before_the_run() {
         let line = "emulate udp 127.0.0.1:0 127.0.0.1:9 --json /no/such/place --duration 0.1";
         let error = run(Line::try_parse_from(line.split(' ')).unwrap().arguments).unwrap_err();
         assert!(error.starts_with("/no/such/place: "), "{error}");

@@ -5,28 +5,28 @@ use std::path::PathBuf;
 
 /// Run a gateway, at the terminal or at the hub
 ///
-/// The role and everything else stands in the configuration. Runs until SIGINT or SIGTERM; then
-/// running connections have `limits.drain` to finish (a second signal ends them), and what was
-/// counted is printed as one line of JSON. SIGHUP reads the configuration again. BENTPIPE_LOG=debug
-/// says more.
+/// The configuration determines the role and all other settings. Runs until SIGINT or SIGTERM; then
+/// running connections have `limits.drain` to finish (a second signal ends them), and the counters
+/// are printed as one line of JSON. SIGHUP reads the configuration again. BENTPIPE_LOG=debug
+/// increases the log level.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The configuration, TOML
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
-    /// Check the configuration, say in a few lines what it means and what this machine lacks
-    /// for it, and stop; ends with 0 unless the file is wrong
+    /// Check the configuration, print a summary and what this machine lacks for it, and exit; fails
+    /// only if the file is invalid
     #[arg(long)]
     check: bool,
-    /// Print the capabilities that the configuration needs, for a service manager, and stop
+    /// Print the capabilities that the configuration needs, for a service manager, and exit
     #[arg(long, conflicts_with = "check")]
     capabilities: bool,
 }
 
-/// Checks a configuration, or runs a gateway until it is asked to end.
+/// Checks a configuration, or runs a gateway until it is stopped.
 ///
 /// # Errors
-/// When the configuration is wrong, or what it needs is not granted.
+/// If the configuration is invalid, or a permission is missing.
 pub fn run(arguments: &Arguments) -> Outcome {
     let config = gateway::Config::load(&arguments.config).map_err(|error| format!("\n{error}"))?;
     if arguments.capabilities {

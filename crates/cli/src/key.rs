@@ -4,7 +4,7 @@ use crate::{Outcome, values};
 use clap::Subcommand;
 use std::path::PathBuf;
 
-/// Make and show the keys that gateways know each other by
+/// Create and print the keys of gateways
 #[derive(clap::Args)]
 pub struct Arguments {
     #[command(subcommand)]
@@ -13,27 +13,27 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Make a private key in a new FILE that only its owner reads, and print its public key
+    /// Create a private key in a new FILE, readable by its owner only, and print its public key
     Generate {
-        /// Where to put it, such as /etc/bentpipe/key; never overwritten
+        /// The file, such as /etc/bentpipe/key; never overwritten
         file: PathBuf,
     },
-    /// Print the public key of the private key in FILE, to be told to the other side
+    /// Print the public key of the private key in FILE, for the configuration of the peer
     Show {
         /// The private key
         file: PathBuf,
     },
-    /// Make a secret in a new FILE, for two gateways to share beside their keys
+    /// Create a secret in a new FILE, which two gateways share in addition to their keys
     Preshared {
-        /// Where to put it; never overwritten
+        /// The file; never overwritten
         file: PathBuf,
     },
 }
 
-/// Makes a key, or prints the public part of one.
+/// Creates a key, or prints the public part of one.
 ///
 /// # Errors
-/// When a key file cannot be read or written.
+/// If a key file cannot be read or written.
 pub fn run(arguments: &Arguments) -> Outcome {
     let told = |error: gateway::KeyError| error.to_string();
     match &arguments.command {

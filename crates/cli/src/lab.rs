@@ -1,4 +1,4 @@
-//! `bentpipe demo`, `bentpipe bench` and `bentpipe lab`, which another program does.
+//! `bentpipe demo`, `bentpipe bench` and `bentpipe lab`, which `bentpipe-lab` performs.
 
 use crate::Outcome;
 use std::ffi::OsString;
@@ -9,7 +9,7 @@ use std::process::Command;
 
 const PROGRAM: &str = "bentpipe-lab";
 
-/// What is handed on as it is.
+/// Arguments that are passed on unchanged.
 #[derive(clap::Args)]
 #[command(disable_help_flag = true)]
 pub struct Arguments {
@@ -18,11 +18,11 @@ pub struct Arguments {
     arguments: Vec<OsString>,
 }
 
-/// Becomes `bentpipe-lab`, with `command` before the arguments: the program beside this one, or
-/// else the one that is found in `PATH`.
+/// Executes `bentpipe-lab` with `command` before the arguments: the program in the same folder, or
+/// the one in `PATH`.
 ///
 /// # Errors
-/// When there is no such program, or it cannot be started.
+/// If there is no such program, or it cannot be started.
 pub fn run(command: &[&str], arguments: &Arguments) -> Outcome {
     let error = Command::new(program()).args(command).args(&arguments.arguments).exec();
     Err(match error.kind() {

@@ -1,4 +1,4 @@
-//! Manual pages and shell completions, for those who make packages.
+//! Manual pages and shell completions, for packages.
 
 use crate::{Outcome, values};
 use clap::Command;
@@ -7,12 +7,12 @@ use std::path::PathBuf;
 /// Write manual pages, one for each command
 #[derive(clap::Args)]
 pub struct Manual {
-    /// The folder that they go to
+    /// The output folder
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 }
 
-/// Print what a shell needs to complete arguments
+/// Print the completions of a shell
 #[derive(clap::Args)]
 pub struct Completions {
     /// The shell
@@ -22,7 +22,7 @@ pub struct Completions {
 /// Writes the manual pages of `program`.
 ///
 /// # Errors
-/// When a page cannot be written.
+/// If a page cannot be written.
 pub fn manual(program: Command, arguments: &Manual) -> Outcome {
     let folder = &arguments.folder;
     clap_mangen::generate_to(program, folder)
@@ -32,7 +32,7 @@ pub fn manual(program: Command, arguments: &Manual) -> Outcome {
 /// Prints the completions of `program`.
 ///
 /// # Errors
-/// When standard output cannot be written to.
+/// If standard output cannot be written.
 pub fn completions(mut program: Command, arguments: &Completions) -> Outcome {
     let name = program.get_name().to_owned();
     let mut text = Vec::new();

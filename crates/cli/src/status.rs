@@ -4,15 +4,15 @@ use crate::{Outcome, values};
 use monitor::{Client, Question, Status};
 use std::path::PathBuf;
 
-/// Show what a running gateway does, once
+/// Show the status of a running gateway once
 ///
-/// Asks the gateway's control socket; root and members of the socket's group may.
+/// Queries the gateway's control socket, which root and members of its group may use.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The gateway's control socket; the only one in /run/bentpipe unless given
+    /// The gateway's control socket; default: the only one in /run/bentpipe
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
-    /// The gateway's answer as it is, in JSON
+    /// Print the gateway's response unchanged, in JSON
     #[arg(long)]
     json: bool,
 }
@@ -20,7 +20,7 @@ pub struct Arguments {
 /// Prints the status of a running gateway.
 ///
 /// # Errors
-/// When the gateway cannot be asked.
+/// If the gateway does not respond.
 pub fn run(arguments: &Arguments) -> Outcome {
     let failed = |error: monitor::Error| error.to_string();
     let mut client = Client::find(arguments.socket.as_deref()).map_err(failed)?;

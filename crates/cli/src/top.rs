@@ -5,18 +5,18 @@ use monitor::top::{self, Options};
 use std::path::PathBuf;
 use units::Span;
 
-/// Watch a running gateway: each terminal and each connection, once a second
+/// Watch a running gateway: each terminal and each connection, once per second
 ///
-/// Where standard output is no terminal, one page of text follows another.
+/// If standard output is not a terminal, prints one page of text after another.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The gateway's control socket; the only one in /run/bentpipe unless given
+    /// The gateway's control socket; default: the only one in /run/bentpipe
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
-    /// Seconds between two looks
+    /// Seconds between updates
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = values::seconds)]
     interval: Span,
-    /// End after so many looks
+    /// End after this number of updates
     #[arg(long, value_name = "N")]
     count: Option<u64>,
     /// Only the connections of one terminal
@@ -24,10 +24,10 @@ pub struct Arguments {
     terminal: Option<String>,
 }
 
-/// Shows a running gateway until the user ends it.
+/// Shows a running gateway until the user quits.
 ///
 /// # Errors
-/// When the gateway cannot be asked, or standard output is no terminal.
+/// If the gateway does not respond, or standard output cannot be written.
 pub fn run(arguments: Arguments) -> Outcome {
     let Arguments { socket, interval, count, terminal } = arguments;
     let options = Options { interval, count, terminal };

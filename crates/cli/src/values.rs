@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 use units::Span;
 
-/// A size such as `48MB`, `10MiB` or `1000`, in bytes.
+/// Parses a size such as `48MB`, `10MiB` or `1000`, in octets.
 pub fn size(text: &str) -> Result<u64, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
@@ -31,7 +31,7 @@ pub fn size(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Seconds, as a span.
+/// Parses a time in seconds.
 pub fn seconds(text: &str) -> Result<Span, String> {
     let number: f64 =
         text.trim_end_matches('s').parse().map_err(|_| "expected a number of seconds")?;
@@ -42,12 +42,12 @@ pub fn seconds(text: &str) -> Result<Span, String> {
     }
 }
 
-/// Writes the last lines of a program to `to`, which may be a pipe that is not read: waits for a
-/// second at most, and then does without.
+/// Writes the last lines of a program to `to`, which may be a pipe without a reader: gives up after
+/// one second.
 pub fn write_briefly(mut to: impl Write + Send + 'static, text: String) {
     let (done, written) = mpsc::channel();
     let writer = std::thread::Builder::new().spawn(move || {
-        // The reader may have gone meanwhile.
+        // The receiver may be gone.
         let _ = to.write_all(text.as_bytes()).and_then(|()| to.flush());
         let _ = done.send(());
     });
@@ -56,7 +56,7 @@ pub fn write_briefly(mut to: impl Write + Send + 'static, text: String) {
     }
 }
 
-/// Makes sure that a result will find its place, before time is spent on it.
+/// Checks that the file of a result can be written, before time is spent on it.
 pub fn reserve(path: &Path) -> Result<(), String> {
     if path == Path::new("-") {
         return Ok(());
@@ -76,8 +76,7 @@ pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), String> {
     }
 }
 
-/// Prints `text` on standard output. Whoever reads it may have had enough: a closed pipe is no
-/// error.
+/// Prints `text` on standard output. A closed pipe is not an error.
 pub fn print(text: &str) -> Result<(), String> {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {

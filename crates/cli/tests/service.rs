@@ -1,5 +1,5 @@
-//! A gateway under a service manager, which the test plays: it listens on the notification
-//! socket, keeps the sockets that it is given, and hands them to the next start.
+//! A gateway under a service manager, which the test implements: it listens on the notification
+//! socket, stores the sockets that it receives, and passes them to the next start.
 
 use sendfd::RecvWithFd;
 use std::fs;
@@ -11,14 +11,14 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// What is never to be waited for.
+/// Time limit of every wait.
 const TOO_LONG: Duration = Duration::from_secs(30);
 
-/// The manager's end.
+/// The service manager.
 struct Manager {
     folder: PathBuf,
     socket: UnixDatagram,
-    /// Sockets that it was given to keep, with their names.
+    /// Stored sockets with their names.
     kept: Vec<(String, OwnedFd)>,
 }
 
@@ -31,7 +31,7 @@ impl Manager {
         Self { folder, socket, kept: Vec::new() }
     }
 
-    /// Starts a gateway; hands over what is kept, as descriptors from 3 on.
+    /// Starts a gateway; passes the stored sockets as descriptors from 3 on.
     fn start(&self, config: &str) -> Child {
         let file = self.folder.join("gateway.toml");
         fs::write(&file, config).unwrap();
@@ -44,10 +44,10 @@ impl Manager {
             let mut places = String::new();
             for (number, (_, socket)) in self.kept.iter().enumerate() {
                 let socket = socket2::SockRef::from(socket);
-                // Only bash gets it as this number; the gateway has it where systemd would put it.
+                // bash sets the descriptor numbers as systemd would.
                 socket.set_cloexec(false).unwrap();
                 let from = std::os::fd::AsRawFd::as_raw_fd(&*socket);
-                // By numbers that nobody has: one that is moved must not lie on another.
+                // Moved to unused numbers first, so that none overwrites another.
                 words.push_str(&format!(" 10{number}<&{from}"));
                 places.push_str(&format!(" {}<&10{number} 10{number}<&-", number + 3));
             }
@@ -60,17 +60,17 @@ impl Manager {
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    /// The next message; sockets that come with it are kept.
+    /// Returns the next message; stores sockets that it contains.
     fn hear(&mut self) -> String {
         let (mut bytes, mut numbers) = ([0; 1000], [0; 4]);
         let (length, count) = self.socket.recv_with_fd(&mut bytes, &mut numbers).unwrap();
         let text = String::from_utf8(bytes[..length].to_vec()).unwrap();
         for number in &numbers[..count] {
-            // SAFETY: the kernel has just made it for us.
+            // SAFETY: the kernel has just created the descriptor.
             let socket = unsafe { OwnedFd::from_raw_fd(*number) };
             let name = text.lines().find_map(|line| line.strip_prefix("FDNAME=")).unwrap();
             assert!(text.contains("FDSTORE=1\n"), "{text}");
-            // Other tests' children are not to inherit it.
+            // Children of other tests must not inherit it.
             socket2::SockRef::from(&socket).set_cloexec(true).unwrap();
             self.kept.push((name.to_owned(), socket));
         }
@@ -107,7 +107,7 @@ fn free_port() -> SocketAddr {
 }
 
 #[test]
-fn the_manager_hears_of_everything_and_keeps_the_sockets() {
+fn the_manager_receives_all_notifications_and_stores_the_sockets() {
     let mut manager = Manager::new("service");
     let socks = free_port();
     let link = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -124,7 +124,7 @@ fn the_manager_hears_of_everything_and_keeps_the_sockets() {
     manager.hear_until("WATCHDOG=1");
     manager.hear_until("WATCHDOG=1");
 
-    // Another listener in place of the first, which is not to be kept any more.
+    // Another listener replaces the first, which is no longer stored.
     let other = free_port();
     let file = manager.folder.join("gateway.toml");
     fs::write(&file, config.replace(&socks.to_string(), &other.to_string())).unwrap();
@@ -140,7 +140,7 @@ fn the_manager_hears_of_everything_and_keeps_the_sockets() {
     manager.hear_until("STOPPING=1");
     assert!(child.wait().unwrap().success());
 
-    // Nobody runs, and a client waits in the queue of the socket that is kept.
+    // No gateway runs, and a client waits in the queue of the stored socket.
     let mut client = TcpStream::connect(other).unwrap();
     client.write_all(&[5, 1, 0]).unwrap();
     let mut child = manager.start(&config.replace(&socks.to_string(), &other.to_string()));
@@ -161,9 +161,9 @@ fn the_manager_hears_of_everything_and_keeps_the_sockets() {
 }
 
 #[test]
-fn a_gateway_that_waits_for_its_addresses_is_ready_and_says_so() {
+fn a_gateway_that_waits_for_its_addresses_is_ready_and_reports_them() {
     let mut manager = Manager::new("waiting");
-    // 192.0.2.0/24 is for documentation (RFC 5737): this host has none of it.
+    // 192.0.2.0/24 is for documentation (RFC 5737): no interface has it.
     let config = "role = \"hub\"\nsecurity = \"none\"\n[link]\nlisten = \"192.0.2.77:7000\"\n\
                   [metrics]\nlisten = \"[2001:db8::77]:9100\"\n[control]\nsocket = \"off\"\n";
     let mut child = manager.start(config);
@@ -176,7 +176,7 @@ fn a_gateway_that_waits_for_its_addresses_is_ready_and_says_so() {
 }
 
 #[test]
-fn a_path_that_is_to_go_by_an_interface_goes_on_with_the_socket_that_is_kept() {
+fn a_path_bound_to_an_interface_uses_the_stored_socket() {
     let mut manager = Manager::new("interface");
     let link = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let config = |interface: &str| {
@@ -192,7 +192,7 @@ fn a_path_that_is_to_go_by_an_interface_goes_on_with_the_socket_that_is_kept() {
     assert!(manager.kept.iter().any(is_link));
     signal(&child, "TERM");
     assert!(child.wait().unwrap().success());
-    // The port is the manager's as long as it keeps the socket.
+    // The manager holds the port while it stores the socket.
     let mut child = manager.start(&config("interface = \"lo\""));
     manager.hear_until("READY=1");
     assert!(!manager.kept.iter().any(is_link), "it is bound anew another time");
@@ -201,7 +201,7 @@ fn a_path_that_is_to_go_by_an_interface_goes_on_with_the_socket_that_is_kept() {
 }
 
 #[test]
-fn a_gateway_without_a_partner_keeps_no_sockets_and_tells_what_its_log_leaves_out() {
+fn a_single_gateway_stores_no_sockets_and_reports_log_suppression() {
     if let Err(refusal) = testbed::permission::check() {
         eprintln!("skipped: {refusal}");
         return;
@@ -215,14 +215,14 @@ fn a_gateway_without_a_partner_keeps_no_sockets_and_tells_what_its_log_leaves_ou
     let mut child = host.run(|| manager.start(config));
     manager.hear_until("FDSTOREREMOVE=1");
     assert_eq!(manager.kept.len(), 0, "what an earlier life has left");
-    // Wrong, again and again.
+    // Repeated invalid handshakes.
     fs::write(manager.folder.join("gateway.toml"), "role = \"single\"\n").unwrap();
     for _ in 0..40 {
         signal(&child, "HUP");
         std::thread::park_timeout(Duration::from_millis(30));
     }
     signal(&child, "TERM");
-    // Who is told everything has to listen, or the gateway waits.
+    // The gateway waits for the manager to read.
     manager.hear_until("STOPPING=1");
     let log = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
     let log: Vec<String> = log.collect();
@@ -232,7 +232,7 @@ fn a_gateway_without_a_partner_keeps_no_sockets_and_tells_what_its_log_leaves_ou
 }
 
 #[test]
-fn sockets_for_another_process_are_left_alone() {
+fn sockets_of_another_process_are_ignored() {
     let manager = Manager::new("other-process");
     let file = manager.folder.join("gateway.toml");
     let config = "role = \"hub\"\nsecurity = \"none\"\n[link]\nlisten = \"127.0.0.1:0\"\n\
@@ -240,7 +240,7 @@ fn sockets_for_another_process_are_left_alone() {
     fs::write(&file, config).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_bentpipe"));
     command.args(["gateway", "--config"]).arg(file);
-    // Descriptors that are not there, for a process that is not this one.
+    // Missing descriptors for another process.
     command.env("LISTEN_PID", "1").env("LISTEN_FDS", "7");
     command.env("NOTIFY_SOCKET", manager.folder.join("notify"));
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -250,7 +250,7 @@ fn sockets_for_another_process_are_left_alone() {
     assert!(child.wait().unwrap().success());
 }
 
-/// A value of the line `key:` in what the kernel tells of a process.
+/// Returns the value of the line `key:` of the kernel's status of a process.
 fn status(child: &Child, key: &str) -> String {
     let text = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
     let line = text.lines().find(|line| line.starts_with(key)).unwrap();
@@ -258,7 +258,7 @@ fn status(child: &Child, key: &str) -> String {
 }
 
 #[test]
-fn root_is_given_up_for_the_user_of_the_configuration() {
+fn root_is_dropped_for_the_configured_user() {
     if !fs::read_to_string("/proc/self/status").unwrap().contains("Uid:\t0\t0\t0\t0") {
         eprintln!("skipped: only root can become another user");
         return;
@@ -266,7 +266,7 @@ fn root_is_given_up_for_the_user_of_the_configuration() {
     let mut manager = Manager::new("user");
     let config = "role = \"hub\"\nsecurity = \"none\"\nuser = \"nobody\"\n\
                   [link]\nlisten = \"127.0.0.1:0\"\n[control]\nsocket = \"off\"\n";
-    // Who is to be told is another's now.
+    // The notification socket belongs to another user now.
     let everyone = std::os::unix::fs::PermissionsExt::from_mode(0o777);
     fs::set_permissions(manager.folder.join("notify"), everyone).unwrap();
     let mut child = manager.start(config);
@@ -285,7 +285,7 @@ fn root_is_given_up_for_the_user_of_the_configuration() {
 }
 
 #[test]
-fn both_logs_tell_of_a_connection_by_the_same_number() {
+fn both_logs_identify_a_connection_by_the_same_number() {
     let (mut hub, mut terminal) = (Manager::new("hub-log"), Manager::new("terminal-log"));
     let (socks, server) = (free_port(), TcpListener::bind("127.0.0.1:0").unwrap());
     let link = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

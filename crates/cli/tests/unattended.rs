@@ -1,5 +1,5 @@
-//! A gateway that nobody looks after: its log is not read, its addresses come late, and it has no
-//! more capabilities than it needs.
+//! An unattended gateway: its log is not read, its addresses are assigned late, and it has only the
+//! capabilities that it needs.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-/// What is never to be waited for.
+/// Time limit of every wait.
 const TOO_LONG: Duration = Duration::from_secs(30);
-/// Of open(2), on the architectures that this is tested on.
+/// Flag of open(2) on the tested architectures.
 const O_NONBLOCK: i32 = 0o4000;
 
-/// A folder that goes with the test.
+/// A folder that is removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -45,7 +45,7 @@ fn gateway(config: &Path) -> Command {
     command
 }
 
-/// A process that is killed at the end, also of a test that fails.
+/// A process that is killed on drop.
 struct Running(Child);
 
 impl Running {
@@ -54,7 +54,7 @@ impl Running {
         assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
     }
 
-    /// Waits for its end; `None` when it does not come.
+    /// Waits for its end; `None` at the time limit.
     fn ended(&mut self) -> Option<ExitStatus> {
         for _ in 0..TOO_LONG.as_millis() / 20 {
             if let Some(status) = self.0.try_wait().unwrap() {
@@ -73,7 +73,7 @@ impl Drop for Running {
     }
 }
 
-/// A pipe that is full, to write to; nobody reads the end that is returned beside it.
+/// Returns a full pipe for writing, with its unread end.
 fn full_pipe() -> (Stdio, std::io::PipeReader) {
     let (reader, writer) = std::io::pipe().unwrap();
     let again = format!("/proc/self/fd/{}", writer.as_raw_fd());
@@ -100,7 +100,7 @@ fn connect(address: SocketAddr) -> TcpStream {
 }
 
 #[test]
-fn a_gateway_whose_output_is_not_read_works_and_ends() {
+fn a_gateway_with_unread_output_works_and_stops() {
     let folder = Folder::new("unread");
     let [socks, metrics] =
         [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
@@ -127,19 +127,19 @@ fn a_gateway_whose_output_is_not_read_works_and_ends() {
         let mut answer = [0; 2];
         client.read_exact(&mut answer).unwrap();
         assert_eq!(answer, [5, 0]);
-        // It is logged that this makes no sense.
+        // Invalid datagrams are logged.
         client.write_all(&[9; 10]).unwrap();
     }
-    // Read again, it says how many lines it dropped.
+    // When reading resumes, it reports the number of dropped lines.
     let mut lines = BufReader::new(log).lines().map_while(Result::ok);
     assert!(lines.any(|line| line.contains("log lines were dropped")), "it has ended");
     child.terminate();
     child.terminate();
-    // Not read to its end.
+    // Not read completely.
     assert!(child.ended().expect("it does not end").success());
 }
 
-/// The page of metrics.
+/// Returns the page of metrics.
 fn page(metrics: SocketAddr) -> String {
     let mut client = connect(metrics);
     client.set_read_timeout(Some(TOO_LONG)).unwrap();
@@ -150,7 +150,7 @@ fn page(metrics: SocketAddr) -> String {
 }
 
 #[test]
-fn an_error_is_no_reason_to_wait_for_a_reader() {
+fn a_fatal_error_does_not_wait_for_a_reader() {
     let folder = Folder::new("unread-error");
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let config = folder.write(
@@ -166,7 +166,7 @@ fn an_error_is_no_reason_to_wait_for_a_reader() {
     assert_eq!(child.ended().expect("it does not end").code(), Some(1));
 }
 
-/// Bits of `set` in what the kernel tells of a task.
+/// Returns the capabilities in `set` of the kernel's status of a task.
 fn capabilities(task: &Path, set: &str) -> u64 {
     let text = fs::read_to_string(task.join("status")).unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix(set)).unwrap();
@@ -177,8 +177,8 @@ const NET_ADMIN: u64 = 1 << 12;
 /// CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH and CAP_FOWNER.
 const FILES: u64 = 1 << 1 | 1 << 2 | 1 << 3;
 
-/// Starts a hub by `command`, waits until it answers, and looks at each of its threads: what they
-/// may have together.
+/// Starts a hub by `command`, waits until it responds, and returns the union of its threads'
+/// capabilities.
 fn granted(folder: &Folder, command: &mut Command) -> [u64; 4] {
     let metrics: SocketAddr = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let text = fs::read_to_string(folder.0.join("hub.toml")).unwrap();
@@ -217,7 +217,7 @@ fn a_hub_keeps_only_the_capabilities_that_its_configuration_needs() {
     let wanted = FILES | NET_ADMIN;
     assert_eq!(all, [wanted, wanted, 0, wanted], "{all:x?}");
 
-    // As systemd starts it: another user, to whom the unit grants both.
+    // As systemd starts it: another user, with both capabilities granted by the unit.
     fs::set_permissions(&folder.0, fs::Permissions::from_mode(0o755)).unwrap();
     let words = ["--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs"];
     let granted_by_unit = "-all,+net_admin,+net_raw";
@@ -288,7 +288,7 @@ fn the_unit_of_a_hub_grants_what_its_configuration_needs() {
 }
 
 #[test]
-fn systemd_takes_the_unit_and_never_gives_up() {
+fn systemd_accepts_the_unit_and_restarts_without_limit() {
     let unit = fs::read_to_string(packaging("bentpipe@.service")).unwrap();
     for line in ["StartLimitIntervalSec=0", "Restart=always", "RestartSec=1"] {
         assert!(unit.lines().any(|one| one == line), "{line}");
@@ -302,7 +302,7 @@ fn systemd_takes_the_unit_and_never_gives_up() {
         return;
     };
     let errors = String::from_utf8_lossy(&said.stderr);
-    // What systemd before version 254 does not know it leaves out.
+    // systemd before version 254 does not know all keys.
     let is_ours = |line: &&str| {
         line.contains("bentpipe@")
             && !line.contains("RestartSteps")

@@ -1,5 +1,5 @@
-//! The Wireshark dissector, held against the specification's vectors, gateways at work and the
-//! simulator. Needs tshark; says so and passes where it is missing.
+//! The Wireshark dissector, tested with the specification's vectors, running gateways and the
+//! simulator. Requires tshark; is skipped without it.
 
 use lab::watch::{self, WatchConfig};
 use monitor::{Client, Question, Status};
@@ -14,11 +14,11 @@ use units::Span;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../contrib/wireshark/bentpipe.lua");
 
-/// A directory of this test's own; it vanishes with the value.
+/// A temporary directory that is removed on drop.
 struct Scratch(PathBuf);
 
 impl Scratch {
-    /// `None`, and a word on standard error, where there is no tshark.
+    /// Returns `None`, with a message on standard error, without tshark.
     fn new(name: &str) -> Option<Self> {
         if Command::new("tshark").arg("-v").output().is_err() {
             eprintln!("skipped: this machine has no tshark");
@@ -33,7 +33,7 @@ impl Scratch {
         self.0.join(name)
     }
 
-    /// IPv4 packets of a protocol each, as a capture.
+    /// Returns a capture of one IPv4 packet per protocol.
     fn capture(&self, name: &str, packets: &[(u8, Vec<u8>)]) -> PathBuf {
         let mut file = Vec::new();
         pcap::header(LinkType::Ip, "test", &mut file);
@@ -56,7 +56,7 @@ impl Drop for Scratch {
     }
 }
 
-/// What tshark prints with the dissector.
+/// Returns the output of tshark with the dissector.
 fn tshark(file: &Path, more: &[&str]) -> String {
     let output = Command::new("tshark")
         .args(["-X", &format!("lua_script:{SCRIPT}"), "-r"])
@@ -67,12 +67,12 @@ fn tshark(file: &Path, more: &[&str]) -> String {
     let (out, errors) = (output.stdout, String::from_utf8_lossy(&output.stderr).into_owned());
     assert!(output.status.success() && !errors.contains("Lua"), "{errors}");
     let out = String::from_utf8_lossy(&out).into_owned();
-    // A mistake in the script ends up in the tree as text of Lua's.
+    // An error of the script appears in the output as a Lua message.
     assert!(!out.contains("bentpipe.lua:"), "{out}");
     out
 }
 
-/// The fields `names` of the packets that `filter` picks, a line each.
+/// Returns the fields `names` of the packets that `filter` selects, one line per packet.
 fn fields(file: &Path, filter: &str, names: &[&str], more: &[&str]) -> Vec<String> {
     let mut arguments = vec!["-Y", filter, "-T", "fields", "-E", "separator=|"];
     names.iter().for_each(|name| arguments.extend(["-e", name]));
@@ -95,17 +95,17 @@ fn udp(port: u16, payload: &[u8]) -> (u8, Vec<u8>) {
     (17, datagram)
 }
 
-/// Segments with the sealed header; the octets are those of `xstp`'s own tests.
+/// Segments with the sealed header; the octets are those of `xstp`'s tests.
 const SEALED: [&str; 12] = [
     "13 000000 | 01 01 05a8 cafef00d 8020 | 00000007 | 01 00 | 00 | 01 07",
     "50 000000 | 01 01 05a8 cafef00d 8020 00000007",
     "02 000010 | 01020304 | ac02 | 00",
     "04 000009 | 00 000007 01020304 ac02 a09c01 | 00 | 04 00 00 07 0f",
     "0c 000009 | 00 000007 01020304 ac02 a09c01 05 01 02 03 04 05 | 000007 00 03 01 02 03 | 00",
-    // Frames: a stream by name, with its end; a refusal; credit; shared credit.
+    // Frames: a stream by name with FIN; a refusal; credit; shared credit.
     "01 000001 | ac 05 01 12 0b 6578616d706c652e6f7267 0050 0a000001 1388 02 6869 \
      02 05 00 00 41 | 03 05 10 | 04 7f",
-    // A datagram of UDP with its length, and a piece of a larger packet.
+    // A UDP datagram with its length, and a fragment of a larger packet.
     "01 000002 | 25 1d 45 00 001d 0000 0000 40 11 0000 0a000001 0a000002 1388 0009 0009 0000 78 \
      | 06 07 dc0b 05 | 616263",
     "01 000003 | 05",
@@ -126,7 +126,7 @@ const PUBLISHED: [&str; 5] = [
 ];
 
 #[test]
-fn the_specifications_layouts_are_understood() {
+fn the_specifications_formats_are_dissected() {
     let Some(scratch) = Scratch::new("dissector-layouts") else { return };
     let sealed: Vec<_> = SEALED.iter().map(|text| udp(9721, &octets(text))).collect();
     let file = scratch.capture("sealed.pcapng", &sealed);
@@ -134,7 +134,7 @@ fn the_specifications_layouts_are_understood() {
         fields(&file, "xstp.malformed || xstp.illegal_types", &["frame.number"], &[]).len(),
         0
     );
-    // The eighth is a DATAGRAM of nothing.
+    // The eighth is an empty DATAGRAM.
     assert_eq!(fields(&file, "relay.malformed", &["frame.number"], &[]), ["8"]);
     let types = fields(&file, "xstp", &["xstp.type", "xstp.number"], &[]);
     assert_eq!(types[0], "0x13|0");
@@ -146,7 +146,7 @@ fn the_specifications_layouts_are_understood() {
     let stat = ["xstp.stat.below", "xstp.stat.echo_count", "xstp.window", "relay.credit"];
     assert_eq!(fields(&file, "frame.number == 4", &stat, &[]), ["7|300|20000|0,15360"]);
     let gaps = ["xstp.gap.first", "xstp.gap.length", "xstp.missing"];
-    // The STAT: 7 missing, 8 and 9 there, 10 to 12 missing, 13 to 16 there, 17 to 21 missing.
+    // The STAT: 7 missing, 8 and 9 received, 10 to 12 missing, 13 to 16 received, 17 to 21 missing.
     // The USTAT: 7, and 10 to 12.
     assert_eq!(fields(&file, "frame.number == 5", &gaps, &[]), ["7,10,17,7,10|1,3,5,1,3|9,4"]);
     let families = fields(&file, "frame.number == 12", &["relay.frame", "relay.families"], &[]);
@@ -182,9 +182,9 @@ fn the_specifications_layouts_are_understood() {
     assert_eq!(fields(&file, "xstp.missing", &gaps, &[]), ["7,10|1,3|4"; 2]);
 }
 
-/// Whatever is cut or wrong is said to be malformed, and nothing breaks.
+/// Truncated and invalid packets are reported as malformed without errors of the script.
 #[test]
-fn what_is_broken_is_called_so() {
+fn invalid_packets_are_reported_as_malformed() {
     let Some(scratch) = Scratch::new("dissector-broken") else { return };
     let mut packets = Vec::new();
     for text in SEALED {
@@ -200,7 +200,7 @@ fn what_is_broken_is_called_so() {
         let whole = octets(text);
         packets.extend((0..whole.len()).map(|len| (253, whole[..len].to_vec())));
     }
-    // Associations: every kind, at every length up to a Hello's.
+    // Associations: every message type, at every length up to that of a Hello.
     for kind in 0..=15 {
         packets.extend((0..180).map(|len| {
             let mut datagram = vec![0; len];
@@ -210,15 +210,15 @@ fn what_is_broken_is_called_so() {
     }
     let file = scratch.capture("broken.pcapng", &packets);
     let seen = fields(&file, "xstp || bentpipe", &["frame.number"], &[]);
-    // An empty payload is nobody's.
+    // An empty payload has no protocol.
     assert!(seen.len() > packets.len() - 60, "{} of {}", seen.len(), packets.len());
     let wrong = "xstp.malformed || xstp.illegal_types || relay.malformed || bentpipe.malformed";
     assert!(fields(&file, wrong, &["frame.number"], &[]).len() > packets.len() / 4);
-    // The whole tree of each, so that every field is made.
+    // The complete tree of each packet, so that every field is created.
     tshark(&file, &["-V"]);
 }
 
-/// A program of ours that ends with the test.
+/// A program that is stopped at the end of the test.
 struct Program(Child);
 
 impl Program {
@@ -234,7 +234,7 @@ impl Program {
         Self(child)
     }
 
-    /// Ends it as an administrator would.
+    /// Stops it gracefully.
     fn end(&mut self) {
         let pid = self.0.id().to_string();
         let _ = Command::new("sh").args(["-c", &format!("kill {pid}")]).status();
@@ -258,7 +258,7 @@ fn pause() {
     clock.sleep_until(clock.now() + Span::from_millis(50));
 }
 
-/// Asks until `enough` is true of the answer.
+/// Repeats a request until `enough` accepts the response.
 fn await_status(socket: &Path, enough: impl Fn(&Status) -> bool) {
     for _ in 0..600 {
         if let Ok(mut client) = Client::find(Some(socket))
@@ -271,7 +271,7 @@ fn await_status(socket: &Path, enough: impl Fn(&Status) -> bool) {
     panic!("{}: not in half a minute", socket.display());
 }
 
-/// Sends `length` bytes to whoever connects, once.
+/// Sends `length` octets on the first connection.
 fn server(length: usize) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -284,7 +284,7 @@ fn server(length: usize) -> SocketAddr {
 }
 
 #[test]
-fn captures_of_gateways_at_work_are_understood_inside_and_outside() {
+fn captures_of_running_gateways_are_dissected_inside_and_outside() {
     let Some(scratch) = Scratch::new("dissector-live") else { return };
     let (hub_port, link_port) = (free_port(), free_port());
     let socks = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -334,7 +334,7 @@ fn captures_of_gateways_at_work_are_understood_inside_and_outside() {
         program.end();
     }
 
-    // Inside: everything is understood, and the download is there.
+    // Inside: everything is dissected, including the download.
     let all = fields(&inner, "frame", &["frame.number"], &[]).len();
     let seen = fields(&inner, "xstp", &["frame.number"], &[]).len();
     assert!(all > 1000 && seen == all, "{seen} of {all}");
@@ -342,11 +342,11 @@ fn captures_of_gateways_at_work_are_understood_inside_and_outside() {
     assert_eq!(fields(&inner, wrong, &["frame.number", "_ws.col.Info"], &[]), Vec::<String>::new());
     let opened = fields(&inner, "relay.open == 1", &["relay.target"], &[]);
     assert_eq!(opened, [server.to_string()]);
-    // With 2 % lost, some are missing, told of, and retransmitted; and POLLs are answered.
+    // With 2 % loss, some packets are missing, reported and retransmitted; POLLs have STATs.
     for filter in ["xstp.gap", "xstp.again", "xstp.stat.time > 0", "relay.end == 1"] {
         assert!(!fields(&inner, filter, &["frame.number"], &[]).is_empty(), "{filter}");
     }
-    // Outside: a Hello tells which port is a hub's, and payloads are opaque.
+    // Outside: a Hello identifies the port of a hub, and payloads are opaque.
     let kinds = fields(&outer, "bentpipe", &["bentpipe.kind"], &[]);
     assert!(["1", "2", "3"].iter().all(|kind| kinds.iter().any(|seen| seen == kind)));
     let names = fields(&outer, "bentpipe.kind == 1", &["bentpipe.name"], &[]);
@@ -358,7 +358,7 @@ fn captures_of_gateways_at_work_are_understood_inside_and_outside() {
 }
 
 #[test]
-fn captures_of_the_simulator_are_understood() {
+fn captures_of_the_simulator_are_dissected() {
     let Some(scratch) = Scratch::new("dissector-simulated") else { return };
     let config = WatchConfig {
         ways: ["fixed", "steady"].map(|name| watch::way(name).unwrap()).into(),

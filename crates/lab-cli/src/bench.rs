@@ -39,16 +39,16 @@ enum What {
     End(load::End),
 }
 
-/// What plain TCP and the gateways reach over emulated links
+/// Goodput and response times of plain TCP and the gateways over emulated links
 ///
 /// Prints JSON on standard output, and a line for each run on standard error. Measuring
-/// everything takes about three quarters of an hour; --only and --quick take less.
+/// all scenarios takes about three quarters of an hour; --only and --quick reduce it.
 #[derive(clap::Args)]
 struct Link {
     /// Only scenarios whose name contains this; may be given more than once
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<String>,
-    /// The ways to measure: cubic, bbr, single, bentpipe
+    /// The transports to measure: cubic, bbr, single, bentpipe
     #[arg(
         long,
         value_name = "WAY",
@@ -65,13 +65,13 @@ struct Link {
     /// How long bulk transfers are measured, from their first byte
     #[arg(long, value_name = "SECONDS", value_parser = values::seconds)]
     seconds: Option<Span>,
-    /// A third of the time, and accordingly rougher figures
+    /// A third of the time, with less accurate results
     #[arg(long)]
     quick: bool,
-    /// The seed of everything random on the links
+    /// Seed of the links' random processes
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Write the JSON here instead
+    /// Write the JSON to this file
     #[arg(long, value_name = "FILE", default_value = "-")]
     json: PathBuf,
     /// List the scenarios and stop
@@ -79,114 +79,114 @@ struct Link {
     list: bool,
 }
 
-/// What each way of controlling the rate makes of the links that satellites are
+/// Congestion controllers on the impairments of satellite links
 ///
-/// The cases of the simulated comparison (the lab's entry `controllers`), over emulated links:
-/// gateways with each controller, and the kernel's cubic and bbr without gateways. Several runs
-/// go at once; everything takes about half an hour.
+/// Runs the cases of the simulated comparison (the lab's entry `controllers`) over emulated links:
+/// gateways with each controller, and the kernel's cubic and bbr without gateways. Several runs are
+/// parallel; all of them take about half an hour.
 #[derive(clap::Args)]
 struct Control {
     /// Only cases whose name, study/point, contains this; may be given more than once
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<String>,
-    /// The ways to measure: fixed, newreno, probing, steady, cubic, bbr
+    /// The controllers to measure: fixed, newreno, probing, steady, cubic, bbr
     #[arg(long, value_name = "WAY", value_delimiter = ',')]
     ways: Vec<String>,
-    /// Runs at once
+    /// Number of parallel runs
     #[arg(long, value_name = "N", default_value_t = 6)]
     parallel: usize,
-    /// A third of the time, and accordingly rougher figures
+    /// A third of the time, with less accurate results
     #[arg(long)]
     quick: bool,
-    /// The seed of everything random on the links
+    /// Seed of the links' random processes
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Write the JSON here instead
+    /// Write the JSON to this file
     #[arg(long, value_name = "FILE", default_value = "-")]
     json: PathBuf,
 }
 
-/// Whether the emulator does what the link says, and when
+/// Accuracy of the emulator in packets and time
 ///
-/// An independent capture is held against the channel under virtual time. Prints JSON on
-/// standard output.
+/// Compares an independent capture with the link model under virtual time. Prints JSON on standard
+/// output.
 #[derive(clap::Args)]
 struct Emulator {
-    /// How often to run each load; the report has the medians
+    /// Number of runs of each load; the report has the medians
     #[arg(long, value_name = "N", default_value_t = 3)]
     repeats: u32,
-    /// How long to load the link each time
+    /// Duration of the load in each run
     #[arg(long, value_name = "SECONDS", value_parser = values::seconds, default_value = "5")]
     seconds: Span,
-    /// Write the JSON here instead
+    /// Write the JSON to this file
     #[arg(long, value_name = "FILE", default_value = "-")]
     json: PathBuf,
 }
 
-/// Twenty gateways that share a return link by bandwidth on demand, beside the simulated ones
+/// Twenty gateways that share a return link by bandwidth on demand, compared with the simulation
 ///
-/// The published star of Mhatre and Rosenberg, scenarios 2 and 3: real gateways and HTTP over the
-/// emulated star, and the simulator with the same parameters. Prints JSON on standard output, and
-/// a comparison on standard error. Takes runs times seconds, twice.
+/// Runs the published star of Mhatre and Rosenberg, scenarios 2 and 3, with real gateways and HTTP
+/// over the emulated star, and in the simulator with the same parameters. Prints JSON on standard
+/// output, and a comparison on standard error. Takes twice the number of runs times their duration.
 #[derive(clap::Args)]
 struct MultiAccess {
-    /// How long each run is
+    /// Duration of each run
     #[arg(long, value_name = "SECONDS", value_parser = values::seconds, default_value = "80")]
     seconds: Span,
     /// Live runs of each scenario
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=100))]
     runs: u32,
-    /// What decides how fast the gateways send: newreno as the published STP, or steady, fixed,
-    /// probing
+    /// The gateways' congestion controller: newreno as in published STP, or steady, fixed, probing
     #[arg(long, value_name = "NAME", default_value = "newreno", value_parser = ["newreno", "steady", "fixed", "probing"])]
     controller: String,
-    /// Simulated runs of each
+    /// Simulated runs of each scenario
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(2..=1000))]
     simulated: u32,
-    /// The seed of everything random
+    /// Seed of all random processes
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Write the JSON here instead
+    /// Write the JSON to this file
     #[arg(long, value_name = "FILE", default_value = "-")]
     json: PathBuf,
 }
 
-/// How a hub shares its link among many terminals
+/// Sharing of a hub's link among many terminals
 ///
-/// A gateway's process for each terminal, the emulator on the loopback interface, downloads at
-/// all of them: fairness within a plan, what a terminal that floods costs the others, and how long
-/// an urgent request takes. Prints JSON on standard output, and the three on standard error.
+/// Starts a gateway process for each terminal, the emulator on the loopback interface, and
+/// downloads at all terminals. Measures the fairness within a plan, the effect of a flooding
+/// terminal on the others, and the response time of urgent requests. Prints JSON on standard
+/// output, and the results on standard error.
 #[derive(clap::Args)]
 struct Plans {
-    /// Terminals
+    /// Number of terminals
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(4..=1000))]
     terminals: u32,
-    /// Downloads of each
+    /// Downloads of each terminal
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100))]
     connections: u32,
     /// The forward link, Mbit/s; the return link has a fifth
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=1000))]
     mbps: u64,
-    /// How long shares are measured, each time
+    /// Duration of each measurement
     #[arg(long, value_name = "SECONDS", value_parser = values::seconds, default_value = "30")]
     seconds: Span,
-    /// The seed of the link
+    /// Seed of the link's random processes
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Write the JSON here instead
+    /// Write the JSON to this file
     #[arg(long, value_name = "FILE", default_value = "-")]
     json: PathBuf,
 }
 
-/// What a simulated run costs, beside ns-2 where it is installed
+/// Processor time and memory of simulated runs, compared with ns-2 if it is installed
 ///
 /// Prints JSON on standard output, and a summary on standard error.
 #[derive(clap::Args)]
 struct Sim {
-    /// How often to run each case; the medians count
+    /// Number of runs of each case; the report has the medians
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeats: u32,
-    /// Write the JSON here instead
+    /// Write the JSON to this file
     #[arg(long, value_name = "FILE", default_value = "-")]
     json: PathBuf,
     /// One run in this process: ours or ns2, and the case
@@ -194,19 +194,19 @@ struct Sim {
     child: Option<Vec<String>>,
 }
 
-/// Whether the simulator's TCPs take as long as the kernel's
+/// Transfer times of the simulator's TCP models, compared with the kernel's
 ///
-/// The same transfer over an emulated link by the kernel's reno, cubic and bbr, and over a
+/// Runs the same transfer over an emulated link with the kernel's reno, cubic and bbr, and over a
 /// simulated one. Prints JSON on standard output, and a line for each on standard error.
 #[derive(clap::Args)]
 struct Tcp {
     /// Only transfers whose name contains this; may be given more than once
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<String>,
-    /// How often the kernel runs each; the medians count
+    /// Number of runs with the kernel; the report has the medians
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     repeats: u32,
-    /// Write the JSON here instead
+    /// Write the JSON to this file
     #[arg(long, value_name = "FILE", default_value = "-")]
     json: PathBuf,
 }

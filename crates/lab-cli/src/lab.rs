@@ -1,4 +1,4 @@
-//! Experiments, storms and proofs.
+//! Experiments, fault-injection runs and system tests.
 
 mod fuzz;
 mod proof;
@@ -11,10 +11,10 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use units::Span;
 
-/// What is done with experiments, storms and proofs.
+/// Commands for experiments, fault-injection runs and system tests.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// List the experiments and what can be set about them
+    /// List the experiments and their parameters
     List,
     Run(Run),
     Report(Report),
@@ -26,97 +26,97 @@ pub(crate) enum Command {
 
 /// Run experiments
 ///
-/// Results are kept below --out: what was interrupted is resumed, and what was found before
-/// with the same code, seed and parameters is not run again. Writes report.html and
-/// results.json there, and for each experiment its cells, figures and tables.
+/// Results are stored below --out: interrupted runs are resumed, and jobs with stored results of
+/// the same code, seed and parameters are not repeated. Writes report.html and results.json there,
+/// and for each experiment its cells, figures and tables.
 #[derive(clap::Args)]
 pub(crate) struct Run {
-    /// Which, by name; all of them: all
+    /// Names of experiments, or all
     #[arg(value_name = "ID", required_unless_present = "file")]
     ids: Vec<String>,
-    /// An experiment file, which may say what the options below say
+    /// An experiment file with values of the options below
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Where results go
+    /// Output folder
     #[arg(long, value_name = "DIR", default_value = OUT)]
     out: PathBuf,
-    /// How often to run each point
+    /// Replications of each point
     #[arg(long, value_name = "N")]
     replications: Option<u32>,
-    /// The seed of everything random; 1 when not given
+    /// Seed of all random streams; default: 1
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Fewer points and replications, for a first look
+    /// Fewer points and replications
     #[arg(long)]
     quick: bool,
-    /// Only part I of N, such as 1/4; `merge` puts the parts together
+    /// Only part I of N, such as 1/4; `merge` combines the parts
     #[arg(long, value_name = "I/N", value_parser = shard)]
     shard: Option<(u32, u32)>,
-    /// How many jobs to run at once; one for each processor when not given
+    /// Number of parallel jobs; default: one per processor
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
     /// Set a parameter; may be given more than once (`list` names them)
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
-    /// Run live, too, what can be: hosts in network namespaces, the kernel's TCP, the emulator and
-    /// the gateways, in real time; measured values stand beside simulated ones
+    /// Run the live parts as well: hosts in network namespaces, the kernel's TCP, the emulator and
+    /// the gateways, in real time; live values are shown next to simulated ones
     #[arg(long)]
     live: bool,
-    /// What `bench control --json` wrote, to stand beside the simulated values of `controllers`
+    /// Output of `bench control --json`, to show next to the simulated values of `controllers`
     #[arg(long, value_name = "FILE")]
     measured: Option<PathBuf>,
 }
 
-/// Write report.html and results.json anew
+/// Write report.html and results.json from stored results
 #[derive(clap::Args)]
 pub(crate) struct Report {
-    /// Where the results are
+    /// Folder of the results
     #[arg(long, value_name = "DIR", default_value = OUT)]
     out: PathBuf,
 }
 
-/// Take the results of other folders, such as shards', over
+/// Merge the results of other folders, such as those of shards
 ///
-/// Then `run` with the same options runs what is still missing and writes the report.
+/// Then `run` with the same options runs the missing jobs and writes the report.
 #[derive(clap::Args)]
 pub(crate) struct Merge {
-    /// Folders that `run --out` wrote
+    /// Output folders of `run`
     #[arg(value_name = "DIR", required = true)]
     from: Vec<PathBuf>,
-    /// Where results go
+    /// Output folder
     #[arg(long, value_name = "DIR", default_value = OUT)]
     out: PathBuf,
 }
 
-/// One simulated run to look into: flows that share a link
+/// Simulate flows that share a link, and record them
 ///
-/// Prints what each flow had. --capture and --series write what passed the link and how the
-/// senders' variables went.
+/// Prints the goodput of each flow. --capture and --series write the traffic of the link and the
+/// senders' variables.
 #[derive(clap::Args)]
 pub(crate) struct Watch {
-    /// The flows: fixed, newreno, probing, steady, cubic; or gateways: two of them that are
-    /// told no rate, with one download
+    /// The flows: fixed, newreno, probing, steady, cubic; or gateways: two gateways without a
+    /// configured rate, with one download
     #[arg(value_name = "FLOW", required = true)]
     flows: Vec<String>,
     /// A profile's name or a file that describes the link
     #[arg(long, value_name = "LINK", default_value = "geo")]
     link: String,
-    /// How long
+    /// Duration of the run
     #[arg(long, value_name = "SECONDS", value_parser = values::seconds, default_value = "60")]
     seconds: Span,
-    /// How much later than the one before each flow begins
+    /// Interval between starts of flows
     #[arg(long, value_name = "SECONDS", value_parser = values::seconds)]
     stagger: Option<Span>,
-    /// The seed of everything random
+    /// Seed of all random streams
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Write what passes the link to DIR/link.pcapng
+    /// Write the traffic of the link to DIR/link.pcapng
     #[arg(long, value_name = "DIR")]
     capture: Option<PathBuf>,
     /// Write a time series of each variable to DIR, as CSV
     #[arg(long, value_name = "DIR")]
     series: Option<PathBuf>,
-    /// The distance of the samples
+    /// Sampling interval
     #[arg(long, value_name = "SECONDS", value_parser = values::seconds, default_value = "0.1")]
     every: Span,
 }
@@ -212,7 +212,7 @@ fn run_entries(arguments: Run) -> Outcome {
     options.seed = seed.unwrap_or(options.seed);
     let entries = experiments::choose(&ids).map_err(|error| error.to_string())?;
     if options.live {
-        // Before anything starts: a process with threads cannot enter a user namespace.
+        // Called first, because a process with threads cannot enter a user namespace.
         testbed::permission::acquire().map_err(|refusal| format!("--live: {refusal}"))?;
     }
     let ran = experiments::run(&entries, &options).map_err(|error| error.to_string())?;

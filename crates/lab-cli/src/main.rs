@@ -6,8 +6,8 @@
 //!                lab      published experiments, fault injection, system tests
 //! ```
 //!
-//! It measures the gateways that are linked into it, the same code as `bentpipe gateway`, and works
-//! without being installed.
+//! It measures the gateways that are linked into it, the same code as `bentpipe gateway`, and needs
+//! no installation.
 
 mod bench;
 mod demo;
@@ -18,7 +18,7 @@ use cli::manual;
 pub(crate) use cli::{Outcome, values};
 use std::process::ExitCode;
 
-/// Demo, benchmarks, published experiments and proofs for gateways over satellite links.
+/// Demo, benchmarks, published experiments and system tests for gateways over satellite links.
 #[derive(Parser)]
 #[command(name = "bentpipe-lab", version, about, arg_required_else_help = true)]
 struct Arguments {
@@ -40,7 +40,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    // No thread may be started before `demo` and `bench` have asked for network namespaces.
+    // No thread may start before `demo` and `bench` have entered network namespaces.
     let outcome = match Arguments::parse().command {
         Command::Demo(arguments) => demo::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),

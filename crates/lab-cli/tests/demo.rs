@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-/// A directory of this test's own; it vanishes with the value.
+/// A temporary directory that is removed on drop.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -36,13 +36,13 @@ impl Drop for Scratch {
     }
 }
 
-/// What every run promises to its readers.
+/// Checks the properties of every run.
 fn check_run(run: &Value) {
     for key in ["goodput_bits_per_second", "bound_share", "return_bits_per_second"] {
         assert!(run[key].as_f64().is_some_and(|value| value > 0.0), "{key}: {run}");
     }
     for key in ["request_4k_seconds", "page_seconds", "first_byte_seconds"] {
-        // Nothing is faster than light: at least a round trip.
+        // At least one round trip.
         assert!(run[key].as_f64().is_some_and(|value| value >= 0.02), "{key}: {run}");
     }
     assert_eq!(run["checksums_match"], true, "{run}");
@@ -58,7 +58,7 @@ fn assert_picture(scratch: &Scratch) {
 }
 
 #[test]
-fn four_ways_end_with_a_table_json_and_a_plot() {
+fn four_transports_end_with_a_table_json_and_a_plot() {
     let scratch = Scratch::new("demo");
     let output = scratch.demo(&[]);
     let told = String::from_utf8_lossy(&output.stderr);
@@ -78,7 +78,7 @@ fn four_ways_end_with_a_table_json_and_a_plot() {
 }
 
 #[test]
-fn without_rights_the_proxy_is_shown_on_loopback() {
+fn without_permission_the_proxy_is_measured_on_loopback() {
     let scratch = Scratch::new("loopback");
     let output = scratch.demo(&["--loopback"]);
     let told = String::from_utf8_lossy(&output.stderr);
@@ -91,7 +91,7 @@ fn without_rights_the_proxy_is_shown_on_loopback() {
 }
 
 #[test]
-fn wrong_arguments_say_what_was_expected() {
+fn invalid_arguments_are_reported_with_the_expected_values() {
     let scratch = Scratch::new("wrong");
     let said = |arguments: &[&str]| {
         let output = scratch.demo(arguments);

@@ -1,14 +1,14 @@
-//! Some of `bentpipe-lab proof`, in short, so that it stays runnable and keeps its promises.
+//! Short forms of some of the tests of `bentpipe-lab proof`.
 //!
-//! All of them: `cargo test -p bentpipe-lab --test proof -- --ignored`, or better the command itself,
-//! of a release build.
+//! All of them: `cargo test -p bentpipe-lab --test proof -- --ignored`, or better the command
+//! itself, of a release build.
 
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Runs proofs and returns their verdicts; `None`, and a word on standard error, where the
-/// machine allows no namespaces.
+/// Runs system tests and returns their verdicts; `None`, with a message on standard error, where
+/// the machine allows no namespaces.
 fn prove(names: &[&str]) -> Option<Vec<Value>> {
     if let Err(refusal) = testbed::permission::check() {
         eprintln!("skipped: {refusal}");
@@ -35,7 +35,7 @@ impl Drop for Folder {
 }
 
 #[test]
-fn what_is_killed_ends_by_resets_and_comes_back() {
+fn killed_gateways_reset_connections_and_come_back() {
     let Some(verdicts) = prove(&["kill-terminal", "kill-hub"]) else { return };
     for verdict in verdicts {
         let load = &verdict["load"];
@@ -48,12 +48,12 @@ fn what_is_killed_ends_by_resets_and_comes_back() {
 }
 
 #[test]
-fn a_log_that_is_not_read_and_addresses_that_come_late_hold_nothing_up() {
+fn blocked_logs_and_late_addresses_delay_nothing() {
     prove(&["log-blocked", "late-address"]);
 }
 
 #[test]
 #[ignore = "two minutes and more"]
-fn all_proofs_hold_in_short() {
+fn all_short_system_tests_pass() {
     prove(&[]);
 }

@@ -1,24 +1,24 @@
-//! Why an experiment could not be run.
+//! Errors of experiments, benchmarks, system tests and the demo.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why an experiment could not be run.
+/// The reason why an experiment, benchmark, system test or demo could not run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LabError {
-    /// The hosts or the network between them could not be made.
+    /// The network namespaces or the link between them could not be created.
     #[error(transparent)]
     Testbed(#[from] testbed::TestbedError),
-    /// The emulator could not start, or stopped by itself.
+    /// The emulator failed to start or stopped on its own.
     #[error("the emulator: {0}")]
     Emulator(String),
-    /// A gateway could not start, or stopped by itself.
+    /// A gateway failed to start or stopped on its own.
     #[error("the gateway of the {role}: {reason}")]
     Gateway {
         /// `terminal` or `hub`.
         role: &'static str,
-        /// What it said.
+        /// The error that it reported.
         reason: String,
     },
     /// A system of a command file could not start, or failed.
@@ -32,15 +32,15 @@ pub enum LabError {
     /// What was asked for makes no sense.
     #[error("{0}")]
     Request(String),
-    /// A proof could not be set up, or something vital to it did not happen.
+    /// A system test could not be set up, or one of its preconditions was not met.
     #[error("{0}")]
     Proof(String),
     /// A file could not be read or written.
     #[error("{path}: {source}", path = .path.display())]
     File {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A plot could not be drawn.

@@ -1,28 +1,33 @@
-//! Files, whole or not at all.
+//! Atomic file writes, folder listings and CSV.
 
 use crate::LabError;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Writes a whole file or none: first beside it, then in its place. Makes its folder.
+/// Writes a file atomically: to `PATH.part` and then by renaming. Creates the parent folder.
 pub(crate) fn write_whole(path: &Path, content: &[u8]) -> Result<(), LabError> {
     let failed = failed(path);
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(&failed)?;
     }
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".part");
-    fs::write(&beside, content).map_err(&failed)?;
-    fs::rename(&beside, path).map_err(&failed)
+    write_part(path, content).map_err(&failed)
 }
 
-/// The text of a file.
+/// Writes a file atomically in an existing folder.
+pub(crate) fn write_part(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut part = path.as_os_str().to_owned();
+    part.push(".part");
+    fs::write(&part, content)?;
+    fs::rename(&part, path)
+}
+
+/// Returns the content of a text file.
 pub(crate) fn read(path: &Path) -> Result<String, LabError> {
     fs::read_to_string(path).map_err(failed(path))
 }
 
-/// What a folder holds, in the order of names.
+/// Returns the entries of a folder, sorted by name.
 pub(crate) fn listed(folder: &Path) -> Result<Vec<PathBuf>, LabError> {
     let failed = failed(folder);
     let entries = fs::read_dir(folder).map_err(&failed)?;
@@ -34,7 +39,7 @@ pub(crate) fn listed(folder: &Path) -> Result<Vec<PathBuf>, LabError> {
     Ok(paths)
 }
 
-/// The folders in a folder, in the order of names.
+/// Returns the subfolders of a folder, sorted by name.
 pub(crate) fn folders(folder: &Path) -> Result<Vec<PathBuf>, LabError> {
     Ok(listed(folder)?.into_iter().filter(|path| path.is_dir()).collect())
 }
@@ -43,7 +48,7 @@ fn failed(path: &Path) -> impl Fn(io::Error) -> LabError + '_ {
     |source| LabError::File { path: path.to_path_buf(), source }
 }
 
-/// Rows as comma-separated values, quoted where needed.
+/// Formats rows as comma-separated values, quoted where necessary (RFC 4180).
 pub(crate) fn csv(head: &[String], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let quoted = |word: &String| match word.contains([',', '"', '\n']) {
         true => format!("\"{}\"", word.replace('"', "\"\"")),

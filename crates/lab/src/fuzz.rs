@@ -1,9 +1,10 @@
-//! `bentpipe lab fuzz`: storms over sessions, connections, links and gateways, one for each seed.
+//! `bentpipe lab fuzz`: fault-injection runs over sessions, connections, links and gateways, one
+//! for each seed.
 //!
-//! What a storm is, `sim::storm` says. Here seeds are shared out to threads, panics are caught
-//! and named by their seed, and for a sample of seeds it is checked that the same seed gives the
-//! same run.
+//! `sim::storm` documents the runs. This module distributes seeds over threads, catches panics and
+//! reports them by seed, and repeats a sample of the seeds to check that runs are deterministic.
 
+use crate::threads::panic_message;
 use rt::Clock;
 use sim::storm::{self, Tally};
 pub use sim::storm::{Subject, describe};
@@ -13,41 +14,41 @@ use std::sync::mpsc;
 use std::thread;
 use units::Span;
 
-/// Every so many seeds one is run twice.
-const TWICE: u64 = 64;
-/// Failures that are kept; all are counted.
-const KEPT: usize = 100;
-/// How often progress is told, at most.
-const TELL_EVERY: Span = Span::from_secs(1);
+/// One of so many seeds is run twice.
+const REPEAT_EVERY: u64 = 64;
+/// Maximum number of failures that are stored; all are counted.
+const MAX_FAILURES: usize = 100;
+/// Minimum interval between calls of `progress`.
+const PROGRESS_INTERVAL: Span = Span::from_secs(1);
 
-/// What to run.
+/// Options of a series of runs.
 #[derive(Clone, Debug)]
 pub struct FuzzConfig {
-    /// What storms rage over; subjects take turns when there is none.
+    /// The subject of every run; `None` derives it from the seed.
     pub subject: Option<Subject>,
     /// The first seed.
     pub first: u64,
-    /// How many.
+    /// Number of seeds.
     pub seeds: u64,
-    /// Threads.
+    /// Number of threads.
     pub jobs: usize,
-    /// No storm begins after this time.
+    /// No run starts after this time.
     pub at_most: Option<Span>,
 }
 
-/// A seed that broke a promise.
+/// A seed whose run violated an invariant or panicked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The seed.
     pub seed: u64,
-    /// What it raged over.
+    /// The subject of its run.
     pub subject: Subject,
-    /// The promise, or the panic.
+    /// The violated invariant, or the message of the panic.
     pub what: String,
 }
 
 impl Failure {
-    /// The command that runs it again.
+    /// Returns the command that repeats the run.
     pub fn command(&self) -> String {
         format!(
             "bentpipe lab fuzz --seeds 1 --first {} --subject {}",
@@ -57,30 +58,31 @@ impl Failure {
     }
 }
 
-/// What came of it.
+/// Results of a series of runs.
 #[derive(Clone, Debug, Default)]
 pub struct Fuzzed {
-    /// What storms that broke nothing reached.
+    /// Totals over the runs without a violation.
     pub tally: Tally,
-    /// Storms that were run.
+    /// Number of runs.
     pub done: u64,
-    /// How many of them were run twice, with the same trace.
+    /// Number of seeds that were run twice with equal traces.
     pub twice: u64,
-    /// How many broke a promise.
+    /// Number of runs with a violation.
     pub broken: u64,
-    /// The first of these.
+    /// The first of them, at most 100.
     pub failures: Vec<Failure>,
 }
 
-/// How many threads this machine has processors for.
+/// Returns the number of processors available to this process.
 pub fn processors() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Runs storms; `progress` hears what there is so far, about once a second and at each failure.
+/// Runs the seeds. Calls `progress` with the results so far about once per second and after each
+/// failure.
 pub fn fuzz(config: &FuzzConfig, mut progress: impl FnMut(&Fuzzed)) -> Fuzzed {
     let clock = Clock::from_here();
-    let begun = clock.now();
+    let started = clock.now();
     let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     let mut fuzzed = Fuzzed::default();
     thread::scope(|scope| {
@@ -102,16 +104,16 @@ pub fn fuzz(config: &FuzzConfig, mut progress: impl FnMut(&Fuzzed)) -> Fuzzed {
             });
         }
         drop(send);
-        let mut told = clock.now();
+        let mut last_progress = clock.now();
         for (seed, subject, result) in receive {
             let failed = result.is_err();
             fuzzed.take(seed, subject, result);
             let now = clock.now();
-            if failed || now.since(told) >= TELL_EVERY {
-                told = now;
+            if failed || now.since(last_progress) >= PROGRESS_INTERVAL {
+                last_progress = now;
                 progress(&fuzzed);
             }
-            let over = config.at_most.is_some_and(|most| now.since(begun) >= most);
+            let over = config.at_most.is_some_and(|most| now.since(started) >= most);
             stop.fetch_or(over, Ordering::Relaxed);
         }
     });
@@ -123,12 +125,12 @@ impl Fuzzed {
         self.done += 1;
         match result {
             Ok(report) => {
-                self.twice += u64::from(seed.is_multiple_of(TWICE));
+                self.twice += u64::from(seed.is_multiple_of(REPEAT_EVERY));
                 self.tally.add(&report);
             }
             Err(what) => {
                 self.broken += 1;
-                if self.failures.len() < KEPT {
+                if self.failures.len() < MAX_FAILURES {
                     self.failures.push(Failure { seed, subject, what });
                 }
             }
@@ -136,19 +138,15 @@ impl Fuzzed {
     }
 }
 
-/// One storm, or two that must be the same.
+/// Runs a seed, or twice where the traces are compared.
 fn one(subject: Subject, seed: u64) -> Result<storm::Report, String> {
     let run = || match panic::catch_unwind(|| storm::run(subject, seed)) {
         Ok(Ok(report)) => Ok(report),
         Ok(Err(damage)) => Err(damage.to_string()),
-        Err(payload) => {
-            let text = payload.downcast_ref::<String>().map(String::as_str);
-            let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
-            Err(format!("panicked: {}", text.unwrap_or("without a word")))
-        }
+        Err(payload) => Err(format!("panicked: {}", panic_message(&*payload))),
     };
     let report = run()?;
-    if seed.is_multiple_of(TWICE) {
+    if seed.is_multiple_of(REPEAT_EVERY) {
         let again = run()?;
         if again.trace != report.trace {
             return Err(format!("traces {:x} and {:x} of one seed", report.trace, again.trace));
@@ -171,9 +169,9 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_says_how_to_see_it_again() {
+    fn a_failure_names_the_command_that_repeats_it() {
         let mut fuzzed = Fuzzed::default();
-        fuzzed.take(7, Subject::Sessions, Err("a promise".to_owned()));
+        fuzzed.take(7, Subject::Sessions, Err("an invariant".to_owned()));
         let command = "bentpipe lab fuzz --seeds 1 --first 7 --subject sessions";
         assert_eq!((fuzzed.broken, fuzzed.failures[0].command()), (1, command.to_owned()));
     }

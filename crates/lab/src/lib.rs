@@ -31,6 +31,7 @@ pub mod fuzz;
 pub mod live;
 pub mod plot;
 pub mod proof;
+mod threads;
 pub mod watch;
 
 pub use error::LabError;

@@ -1,5 +1,6 @@
-//! Plots as SVG and PNG.
+//! Plots of goodput over time as SVG and PNG.
 
+use crate::files::write_part;
 use kuva::plot::legend::LegendPosition;
 use kuva::plot::{LinePlot, LineStyle};
 use kuva::render::layout::Layout;
@@ -9,28 +10,28 @@ use std::path::{Path, PathBuf};
 /// One line of a plot.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// What the legend calls it.
+    /// Name in the legend.
     pub name: String,
-    /// Seconds since the first byte was asked for, and Mbit/s around then.
+    /// Seconds since the request, and Mbit/s.
     pub points: Vec<(f64, f64)>,
 }
 
-/// Goodput over time, for each way over one link.
+/// Goodput over time of each transport over one link.
 #[derive(Clone, Debug)]
 pub struct GoodputPlot {
-    /// Above the plot: which link.
+    /// Title, which names the link.
     pub title: String,
-    /// One line for each way, in the order of the legend.
+    /// One line per transport, in the order of the legend.
     pub series: Vec<Series>,
-    /// What the link allows, in Mbit/s, as a dashed line.
+    /// Maximum goodput of the link in Mbit/s, drawn as a dashed line.
     pub bound_mbps: Option<f64>,
 }
 
-/// Why a plot could not be written.
+/// Errors of a plot.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlotError {
-    /// There is not one point to show.
+    /// There is no point to draw.
     #[error("there is nothing to plot")]
     Empty,
     /// The picture could not be drawn.
@@ -39,25 +40,26 @@ pub enum PlotError {
     /// The file could not be written.
     #[error("{}: {source}", path.display())]
     Write {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
 }
 
-/// Colours that people with any kind of colour vision can tell apart (Okabe and Ito).
+/// Colours that readers with colour vision deficiencies can distinguish (Okabe and Ito 2008).
 const COLOURS: [&str; 6] = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"];
 const BOUND_COLOUR: &str = "#666666";
 const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 420.0;
-/// Pixels of the PNG for each unit of the SVG: sharp on screens of double density.
+/// Pixels of the PNG per unit of the SVG.
 const PNG_SCALE: f32 = 2.0;
 
 /// Draws `plot` as SVG and PNG.
 ///
 /// # Errors
-/// When there is nothing to draw, or a file cannot be written; nothing half-written is left.
+/// If there is nothing to draw, or a file cannot be written. Files are written completely or not at
+/// all.
 pub fn goodput(plot: &GoodputPlot, svg: &Path, png: &Path) -> Result<(), PlotError> {
     let (plots, layout) = compose(plot)?;
     let picture = kuva::render_to_svg(plots, layout);
@@ -107,13 +109,9 @@ fn compose(plot: &GoodputPlot) -> Result<(Vec<Plot>, Layout), PlotError> {
     Ok((plots, layout))
 }
 
-/// Writes a whole file or none: first beside it, then in its place.
 fn write(path: &Path, content: &[u8]) -> Result<(), PlotError> {
     let failed = |source| PlotError::Write { path: path.to_path_buf(), source };
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".part");
-    std::fs::write(&beside, content).map_err(failed)?;
-    std::fs::rename(&beside, path).map_err(failed)
+    write_part(path, content).map_err(failed)
 }
 
 #[cfg(test)]
@@ -135,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plot_names_its_axes_its_lines_and_the_bound() {
+    fn a_plot_has_labels_for_axes_lines_and_bound() {
         let folder = std::env::temp_dir().join(format!("bentpipe-plot-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let (svg, png) = (folder.join("goodput.svg"), folder.join("goodput.png"));
@@ -153,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_plot_is_an_error_and_leaves_no_file() {
+    fn a_plot_without_points_is_an_error_and_writes_no_file() {
         let empty = GoodputPlot { title: String::new(), series: Vec::new(), bound_mbps: None };
         let path = std::env::temp_dir().join("bentpipe-plot-empty.svg");
         assert!(matches!(goodput(&empty, &path, &path), Err(PlotError::Empty)));
@@ -161,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_named() {
+    fn a_missing_folder_is_named_in_the_error() {
         let path = Path::new("/nonexistent/goodput.svg");
         let error = goodput(&sample(), path, path).unwrap_err();
         assert!(error.to_string().starts_with("/nonexistent/goodput.svg: "), "{error}");

@@ -1,4 +1,4 @@
-//! `bentpipe lab watch`: one simulated run to look into, with a capture and time series.
+//! `bentpipe lab watch`: one simulated run with a capture and time series.
 
 use crate::LabError;
 use crate::files;
@@ -14,42 +14,42 @@ use std::io::{self, BufWriter};
 use std::path::PathBuf;
 use units::{BitRate, Instant, Span};
 
-/// What to run.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct WatchConfig {
-    /// The flows, which share the link, and how much later than the one before each begins.
+    /// Controllers of the flows that share the link.
     pub ways: Vec<RateControl>,
-    /// The time between two flows' beginnings.
+    /// Interval between starts of flows.
     pub stagger: Span,
     /// The link.
     pub link: LinkConfig,
-    /// How long.
+    /// Duration.
     pub length: Span,
-    /// The source of all chance.
+    /// Seed of all random streams.
     pub seed: u64,
-    /// Where a capture of the link's forward end goes.
+    /// Folder for a capture of the link's forward end.
     pub capture: Option<PathBuf>,
-    /// Where time series go.
+    /// Folder for time series.
     pub series: Option<PathBuf>,
-    /// The distance of samples.
+    /// Sampling interval.
     pub every: Span,
 }
 
-/// What one flow had.
+/// Result of one flow.
 #[derive(Clone, Debug, Serialize)]
 pub struct Watched {
-    /// Its name.
+    /// Name of the flow.
     pub flow: String,
-    /// Bits per second in order, from its beginning to the end.
+    /// In-order goodput from its start to the end, in bits/s.
     pub goodput_bits_per_second: f64,
-    /// The same as a multiple of an equal share of the bound.
+    /// Goodput relative to an equal share of the bound.
     pub of_fair: f64,
 }
 
-/// The way of this name.
+/// Returns the controller of this name.
 ///
 /// # Errors
-/// When there is none.
+/// If there is none.
 pub fn way(name: &str) -> Result<RateControl, LabError> {
     RateControl::ALL.into_iter().find(|way| way.name() == name).ok_or_else(|| {
         let known: Vec<&str> = RateControl::ALL.into_iter().map(RateControl::name).collect();
@@ -60,10 +60,11 @@ pub fn way(name: &str) -> Result<RateControl, LabError> {
     })
 }
 
-/// Runs it; what each flow had.
+/// Simulates the flows and returns their results.
 ///
 /// # Errors
-/// When the link has no rate or a file cannot be written; files are whole or not there.
+/// If the link has no rate, or a file cannot be written. Files are written completely or not at
+/// all.
 pub fn watch(config: &WatchConfig) -> Result<Vec<Watched>, LabError> {
     let [forward, back] = rates(&config.link)?;
     let last = config.stagger * (config.ways.len() as u64).saturating_sub(1);
@@ -106,11 +107,12 @@ pub fn watch(config: &WatchConfig) -> Result<Vec<Watched>, LabError> {
     Ok(watched.collect())
 }
 
-/// The same for two gateways that are told no rate, and one download through them. The capture is
-/// of the hub's end of the link; times count from the download's request, 5 s after the start.
+/// Simulates a download through two gateways without a configured rate. The capture is of the hub's
+/// end of the link; times are relative to the request, 5 s after the start.
 ///
 /// # Errors
-/// When the link has no rate or a file cannot be written; files are whole or not there.
+/// If the link has no rate, or a file cannot be written. Files are written completely or not at
+/// all.
 pub fn watch_gateways(config: &WatchConfig) -> Result<Watched, LabError> {
     const ENDLESS: u64 = 1 << 40;
     let rates = rates(&config.link)?;
@@ -136,7 +138,7 @@ pub fn watch_gateways(config: &WatchConfig) -> Result<Watched, LabError> {
     Ok(Watched { flow: GATEWAYS.to_owned(), goodput_bits_per_second, of_fair })
 }
 
-/// What two gateways and a download are called among flows.
+/// Name of the gateways among the flows.
 pub const GATEWAYS: &str = "gateways";
 
 fn sample(rig: &mut Rig, every: Span) {
@@ -152,7 +154,7 @@ fn sample(rig: &mut Rig, every: Span) {
     });
 }
 
-/// The link's rates, forward and return; the link is valid.
+/// Validates the link; returns its forward and return rates.
 fn rates(link: &LinkConfig) -> Result<[BitRate; 2], LabError> {
     let rate = |rate: Option<BitRate>, direction| {
         rate.ok_or_else(|| {
@@ -163,14 +165,14 @@ fn rates(link: &LinkConfig) -> Result<[BitRate; 2], LabError> {
     Ok([rate(link.forward.rate, "forward")?, rate(link.return_.rate, "return")?])
 }
 
-/// A capture is written beside its place until it is whole.
+/// A capture that is renamed when it is complete.
 struct Capturing {
     part: PathBuf,
     path: PathBuf,
 }
 
 impl Capturing {
-    /// None where none is asked for.
+    /// Returns `None` if no capture is requested.
     fn begin(config: &WatchConfig) -> Result<Option<Self>, LabError> {
         let Some(folder) = &config.capture else { return Ok(None) };
         fs::create_dir_all(folder)
@@ -228,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_leaves_a_capture_and_series() {
+    fn a_run_writes_a_capture_and_series() {
         let folder = std::env::temp_dir().join(format!("bentpipe-watch-{}", std::process::id()));
         let seen = watch(&config(&folder)).expect("a valid run");
         assert_eq!(seen.len(), 2);
@@ -244,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn gateways_leave_the_same() {
+    fn gateways_write_a_capture_and_series() {
         let folder = std::env::temp_dir().join(format!("bentpipe-gateways-{}", std::process::id()));
         let seen = watch_gateways(&config(&folder)).expect("a valid run");
         assert!(seen.of_fair > 0.3, "{seen:?}");
@@ -258,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_named() {
+    fn invalid_options_are_reported() {
         assert!(way("quick").unwrap_err().to_string().contains("\"quick\", expected one of fixed"));
         let mut wrong = config(Path::new("/nowhere"));
         wrong.link.return_.rate = None;

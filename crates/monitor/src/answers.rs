@@ -1,58 +1,58 @@
-//! What a gateway answers, as far as people are shown it.
+//! Responses of a gateway, as far as they are displayed.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// A gateway at one moment.
+/// The status of a gateway.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Status {
-    /// Which one.
+    /// Identification of the gateway.
     pub gateway: Gateway,
-    /// Connections now.
+    /// Open connections.
     pub open: u64,
-    /// Connections at once, at most.
+    /// Maximum number of connections.
     pub limit: u64,
-    /// What became of connections.
+    /// Counters of connections.
     pub connections: Connections,
     /// The datagram socket.
     pub udp: Udp,
-    /// Associations.
+    /// Counters of associations.
     pub association: Association,
-    /// Names that are looked up.
+    /// Counters of name lookups.
     pub resolver: Resolver,
-    /// Each terminal's way.
+    /// Status of each terminal.
     pub terminals: Vec<Terminal>,
     /// The readiness loop.
     #[serde(rename = "loop")]
     pub rounds: Loop,
-    /// The process.
+    /// Resource usage of the process.
     pub process: Process,
 }
 
-/// Which gateway.
+/// Identification of a gateway.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Gateway {
     /// `terminal` or `hub`.
     pub role: String,
-    /// Its name.
+    /// Name of the gateway.
     pub name: String,
-    /// The program's version.
+    /// Version of the program.
     pub version: String,
-    /// What decides how fast it sends.
+    /// Congestion controller.
     pub controller: String,
-    /// Where it receives datagrams.
+    /// Local UDP address.
     pub link: Option<String>,
-    /// Addresses and interfaces that it waits for.
+    /// Addresses and interfaces that are not available yet.
     pub waiting: Vec<String>,
-    /// Its process.
+    /// Process id.
     pub pid: u32,
-    /// For how long it has run.
+    /// Time since start in seconds.
     pub uptime_seconds: f64,
 }
 
-/// What became of connections.
+/// Counters of connections.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Connections {
@@ -60,43 +60,43 @@ pub struct Connections {
     pub accepted: u64,
     /// Streams opened.
     pub opened: u64,
-    /// Servers reached.
+    /// Connections established to servers.
     pub connected: u64,
-    /// Refused, by reason.
+    /// Refused connections by reason.
     pub refused: BTreeMap<String, u64>,
-    /// Ended after their last byte.
+    /// Connections that ended normally.
     pub completed: u64,
-    /// Ended by a socket's error.
+    /// Connections that ended with a socket error.
     pub reset_by_sockets: u64,
-    /// Ended by the other gateway.
+    /// Connections that the peer gateway reset.
     pub reset_by_peer: u64,
-    /// Ended with the other gateway.
+    /// Connections that ended with their session.
     pub lost_with_peer: u64,
-    /// Ended because an end had vanished.
+    /// Connections with an unresponsive end.
     pub vanished: u64,
-    /// Bytes from clients and servers.
+    /// Octets received from clients and servers.
     pub bytes_from_sockets: u64,
-    /// Bytes to clients and servers.
+    /// Octets sent to clients and servers.
     pub bytes_to_sockets: u64,
 }
 
-/// Names that are looked up.
+/// Counters of name lookups.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Resolver {
-    /// Names asked for.
+    /// Requested names.
     pub queries: u64,
-    /// Of these, answered from the cache.
+    /// Names resolved from the cache.
     pub cache_hits: u64,
-    /// Without addresses.
+    /// Names without addresses.
     pub not_found: u64,
-    /// Without an answer.
+    /// Names without a response.
     pub no_answer: u64,
-    /// Refused because too many waited.
+    /// Names refused because of the limit of pending lookups.
     pub refused: u64,
-    /// Lookups in flight now.
+    /// Lookups in progress.
     pub in_flight: u64,
-    /// Queries that wait for their lookup to begin.
+    /// Queries that wait for a lookup slot.
     pub queued: u64,
 }
 
@@ -106,19 +106,19 @@ pub struct Resolver {
 pub struct Udp {
     /// Datagrams received.
     pub received: u64,
-    /// Their bytes.
+    /// Octets received.
     pub received_bytes: u64,
     /// Datagrams sent.
     pub sent: u64,
-    /// Their bytes.
+    /// Octets sent.
     pub sent_bytes: u64,
 }
 
-/// Associations.
+/// Counters of associations.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Association {
-    /// Datagrams that were not taken, by reason.
+    /// Rejected datagrams by reason.
     pub dropped: BTreeMap<String, u64>,
 }
 
@@ -126,17 +126,17 @@ pub struct Association {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Loop {
-    /// How late it woke.
+    /// Wake-up latency.
     pub late: Times,
-    /// How long its rounds took.
+    /// Duration of iterations.
     pub busy: Times,
 }
 
-/// Lengths of time.
+/// A distribution of times.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Times {
-    /// The longest.
+    /// Maximum in seconds.
     pub most_seconds: f64,
 }
 
@@ -144,69 +144,69 @@ pub struct Times {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Process {
-    /// Time on processors.
+    /// Processor time in seconds.
     pub cpu_seconds: f64,
-    /// Memory in use.
+    /// Resident memory in octets.
     pub resident_bytes: Option<u64>,
     /// Open descriptors.
     pub open_descriptors: Option<u64>,
-    /// Descriptors that it may have.
+    /// Limit of descriptors.
     pub max_descriptors: Option<u64>,
 }
 
-/// One terminal's way.
+/// Status of one terminal.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Terminal {
-    /// Its name.
+    /// Name of the terminal.
     pub terminal: String,
-    /// Where the other gateway is.
+    /// Address of the peer gateway.
     pub address: String,
     /// Whether there is a session.
     pub connected: bool,
-    /// How a terminal's path is in the eyes of new connections.
+    /// State of the path for new connections.
     pub health: Option<String>,
-    /// Since when, seconds since 1970.
+    /// Time of the last change of that state, seconds since 1970.
     pub since_unix_seconds: Option<f64>,
-    /// For how long it has not been heard.
+    /// Time since the last received segment in seconds.
     pub idle_seconds: Option<f64>,
-    /// What the controller does.
+    /// State of the congestion controller.
     pub mode: String,
-    /// Its plan, at a hub.
+    /// Rate plan, at a hub.
     pub plan: Option<String>,
-    /// What it has of a hub's link, while it wants all that it gets.
+    /// Allocation of a hub's link while data is queued.
     pub share_bits_per_second: Option<u64>,
-    /// The rate at which the gateway may send.
+    /// Send rate limit.
     pub rate_bits_per_second: Option<u64>,
-    /// The smoothed round trip.
+    /// Smoothed round-trip time.
     pub round_trip_seconds: Option<f64>,
-    /// What waits on the way.
+    /// Queuing delay of the forward path.
     pub queuing_delay_seconds: Option<f64>,
-    /// For how long there has been an outage.
+    /// Duration of the current outage.
     pub outage_seconds: Option<f64>,
-    /// Largest IP packet.
+    /// Path MTU in octets.
     pub mtu_bytes: u64,
-    /// Streams kept.
+    /// Open streams.
     pub streams: u64,
     /// Data packets, first transmissions.
     pub data_sent: u64,
     /// Data packets retransmitted.
     pub retransmitted: u64,
-    /// Stream bytes sent, each once.
+    /// Stream octets sent, without retransmissions.
     pub stream_bytes_sent: u64,
-    /// Stream bytes received.
+    /// Stream octets received.
     pub stream_bytes_received: u64,
-    /// Send buffer in use.
+    /// Used send buffer.
     pub send_buffered_bytes: u64,
-    /// Its bound.
+    /// Limit of the send buffer.
     pub send_buffer_limit_bytes: u64,
 }
 
-/// Some of the connections.
+/// A page of connections.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Page {
-    /// They.
+    /// The connections.
     pub connections: Vec<Connection>,
     /// Whether there are more.
     pub more: bool,
@@ -216,20 +216,20 @@ pub struct Page {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Connection {
-    /// Its number.
+    /// Connection number.
     pub number: u64,
-    /// Its terminal, at a hub.
+    /// Name of the terminal, at a hub.
     pub terminal: Option<String>,
-    /// Who connected.
+    /// Address of the client.
     pub client: Option<String>,
-    /// Where to.
+    /// Address of the server.
     pub server: Option<String>,
-    /// How far it has come.
+    /// Phase of the connection.
     pub state: String,
-    /// For how long it has been there.
+    /// Age in seconds.
     pub age_seconds: f64,
-    /// Bytes read from its socket.
+    /// Octets read from its socket.
     pub bytes_from_socket: u64,
-    /// Bytes written to its socket.
+    /// Octets written to its socket.
     pub bytes_to_socket: u64,
 }

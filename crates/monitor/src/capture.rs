@@ -1,4 +1,4 @@
-//! Writing what passes a gateway into a file, or to a program that looks at it.
+//! Captures the traffic of a gateway into a file or for another program.
 
 use crate::{Client, Error, Question};
 use serde::Serialize;
@@ -12,40 +12,40 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The largest block of pcapng that a gateway writes.
+/// Maximum size of a pcapng block of a gateway in octets.
 const MAX_BLOCK: usize = 1 << 20;
-/// How often to look whether somebody wants it to end.
+/// Interval between checks of the stop flag.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What to capture.
+/// Parameters of a capture.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Request {
-    /// Only what passes between the hub and this terminal.
+    /// Only traffic between the hub and this terminal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub terminal: Option<String>,
-    /// End after so many packets.
+    /// Maximum number of packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    /// End after so many seconds.
+    /// Maximum duration in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
 }
 
-/// What there is in a capture.
+/// Summary of a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Captured {
     /// Packets in the file.
     pub packets: u64,
-    /// Packets that the gateway left out, because they were not taken fast enough; `None` when it
-    /// ended without saying so.
+    /// Packets that the gateway dropped because they were not read fast enough; `None` if it ended
+    /// without a statistics block.
     pub missing: Option<u64>,
 }
 
-/// Captures into the file at `path`, which only its owner can read; `-` is standard output. Ends
-/// when the request says, when `stop` is set, or with the gateway.
+/// Captures into the file at `path`, which only its owner can read; `-` is standard output. Ends at
+/// the limits of the request, when `stop` is set, or with the gateway.
 ///
 /// # Errors
-/// The gateway's, or the file's.
+/// Errors of the gateway or the file.
 pub fn capture(
     mut client: Client,
     request: Request,
@@ -53,14 +53,14 @@ pub fn capture(
     stop: &AtomicBool,
 ) -> Result<Captured, Error> {
     let failed = |source| Error::File { path: path.to_owned(), source };
-    // The file first: a capture that cannot be kept is not begun.
+    // The file is opened first, because a capture without a file is useless.
     let mut out: Box<dyn Write> = if path == Path::new("-") {
         Box::new(io::stdout().lock())
     } else {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);
         let file = options.open(path).map_err(failed)?;
-        // One that was there before keeps its mode otherwise. A device or a pipe has none of ours.
+        // An existing file would keep its mode. Devices and pipes keep theirs.
         if file.metadata().map_err(failed)?.is_file() {
             file.set_permissions(Permissions::from_mode(0o600)).map_err(failed)?;
         }
@@ -86,7 +86,7 @@ pub fn capture(
         let whole = blocks.take(&chunk[..count])?;
         match out.write_all(whole).and_then(|()| out.flush()) {
             Ok(()) => {}
-            // Whoever looked on has seen enough.
+            // The reader has closed the pipe.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => break,
             Err(error) => return Err(failed(error)),
         }
@@ -95,7 +95,7 @@ pub fn capture(
     Ok(blocks.captured)
 }
 
-/// The gateway writes its last block and closes.
+/// Requests the last block, after which the gateway closes.
 fn end(stream: &UnixStream) {
     let _ = stream.shutdown(Shutdown::Write);
 }
@@ -104,17 +104,17 @@ fn is_later(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
-/// Bytes on their way into a file that holds whole blocks only.
+/// A buffer from which only complete blocks are written.
 #[derive(Debug, Default)]
 struct Blocks {
     bytes: Vec<u8>,
-    /// Of these are whole.
+    /// Octets of complete blocks.
     whole: usize,
     captured: Captured,
 }
 
 impl Blocks {
-    /// Adds bytes; returns what is whole of all that was not forgotten.
+    /// Adds octets; returns the complete blocks that were not returned yet.
     fn take(&mut self, bytes: &[u8]) -> io::Result<&[u8]> {
         self.bytes.extend_from_slice(bytes);
         while let Some(head) = self.bytes[self.whole..].first_chunk::<8>() {
@@ -141,7 +141,7 @@ impl Blocks {
     }
 }
 
-/// What a statistics block says was dropped (option 5).
+/// Returns the dropped packets of a statistics block (option 5).
 fn dropped(block: &[u8]) -> Option<u64> {
     let mut rest = block.get(20..)?;
     loop {
@@ -163,7 +163,7 @@ mod tests {
     use rt::pcap;
 
     #[test]
-    fn only_whole_blocks_are_handed_on_and_the_last_word_is_heard() {
+    fn only_complete_blocks_are_written_and_the_statistics_read() {
         let mut file = Vec::new();
         pcap::header(pcap::LinkType::Ip, "inner", &mut file);
         for number in 0..5u8 {
@@ -178,7 +178,7 @@ mod tests {
         }
         assert!(out == file);
         assert_eq!(blocks.captured, Captured { packets: 5, missing: Some(4) });
-        // Cut anywhere, what is handed on ends with a block.
+        // Split anywhere, the output ends with a complete block.
         let mut blocks = Blocks::default();
         let cut = blocks.take(&file[..file.len() - 60]).unwrap().len();
         assert!(cut < file.len() - 60 && file[cut..].starts_with(&6u32.to_le_bytes()));

@@ -1,4 +1,4 @@
-//! Asking a gateway, one line at a time.
+//! The client of a control socket, with one JSON object per line.
 
 use crate::Error;
 use serde::Serialize;
@@ -11,30 +11,30 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where control sockets usually are.
+/// Default folder of control sockets.
 const FOLDER: &str = "/run/bentpipe";
-/// How long a gateway may take to answer: longer than it ever does.
+/// Time limit of a response.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The longest answer: a page of connections, or hundreds of terminals.
+/// Maximum size of a response in octets: a page of connections, or hundreds of terminals.
 const MAX_ANSWER: u64 = 16 << 20;
 
-/// A question to a gateway.
+/// A request to a gateway.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
 pub enum Question {
-    /// Everything about the gateway and its terminals; answered by [`Status`](crate::Status).
+    /// The status of the gateway and its terminals; the response is [`Status`](crate::Status).
     Status,
-    /// Some connections; answered by [`Page`](crate::Page).
+    /// A page of connections; the response is [`Page`](crate::Page).
     Connections {
-        /// Those with a higher number.
+        /// Only connections with a higher number.
         after: u64,
-        /// How many.
+        /// Maximum number of connections.
         most: usize,
-        /// Only those of one terminal.
+        /// Only connections of one terminal.
         #[serde(skip_serializing_if = "Option::is_none")]
         terminal: Option<String>,
     },
-    /// What passes, behind the answer.
+    /// A capture, which follows the response.
     Capture(crate::Request),
 }
 
@@ -45,10 +45,10 @@ pub struct Client {
 }
 
 impl Client {
-    /// The gateway at `socket`; when that is `None`, the only one of this machine.
+    /// Connects to the gateway at `socket`, or to the only one of this machine if `None`.
     ///
     /// # Errors
-    /// When there is none, or several to choose from, or it does not let us in.
+    /// If there is none or several, or access is denied.
     pub fn find(socket: Option<&Path>) -> Result<Self, Error> {
         let path = match socket {
             Some(path) => path.to_owned(),
@@ -66,15 +66,15 @@ impl Client {
         }
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends a request and returns the response.
     ///
     /// # Errors
-    /// When the gateway refuses, gives no answer, or one that makes no sense.
+    /// If the gateway refuses, or sends no valid response.
     pub fn ask<T: DeserializeOwned>(&mut self, question: &Question) -> Result<T, Error> {
         Ok(serde_json::from_value(self.ask_value(question)?)?)
     }
 
-    /// As [`Client::ask`]; the answer as it came.
+    /// As [`Client::ask`], with the response as text.
     ///
     /// # Errors
     /// As [`Client::ask`].
@@ -94,13 +94,13 @@ impl Client {
         }
     }
 
-    /// What follows an answer.
+    /// Returns the connection, for reading what follows the response.
     pub(crate) fn into_stream(self) -> BufReader<UnixStream> {
         self.stream
     }
 }
 
-/// The one to choose, when there is no choice.
+/// Returns the only control socket.
 fn only(mut found: Vec<PathBuf>) -> Result<PathBuf, Error> {
     match found.len() {
         0 => Err(Error::Nowhere { folder: FOLDER }),
@@ -127,7 +127,7 @@ mod tests {
     use std::os::unix::net::UnixListener;
 
     #[test]
-    fn the_only_socket_is_found_and_several_are_named() {
+    fn the_only_socket_is_found_and_several_are_reported() {
         let folder = std::env::temp_dir().join(format!("monitor-find-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         assert!(matches!(only(sockets(&folder)), Err(Error::Nowhere { .. })));
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn questions_are_what_the_guide_says() {
+    fn requests_are_as_documented() {
         let line = |question: &Question| serde_json::to_string(question).unwrap();
         assert_eq!(line(&Question::Status), r#"{"ask":"status"}"#);
         let page = Question::Connections { after: 7, most: 100, terminal: None };

@@ -1,47 +1,47 @@
-//! Why there is nothing to see.
+//! Errors of the client.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a gateway could not be looked at.
+/// Errors of the client of a gateway.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// No socket was named, and none is where they usually are.
+    /// No socket was given, and the default folder has none.
     #[error("no gateway's control socket in {folder}; is a gateway running? else name its socket")]
     Nowhere {
-        /// Where they usually are.
+        /// The default folder.
         folder: &'static str,
     },
-    /// No socket was named, and there are several.
+    /// No socket was given, and the default folder has several.
     #[error("several gateways run here: name one of {}", list(.found))]
     Several {
-        /// Their sockets.
+        /// Paths of the sockets.
         found: Vec<PathBuf>,
     },
-    /// The gateway's socket.
+    /// The control socket could not be used.
     #[error("{}: {source}{}", path.display(), advice(.source))]
     Connect {
-        /// Its place.
+        /// Path of the socket.
         path: PathBuf,
-        /// What the kernel said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The gateway did not answer, or not to the end.
+    /// The gateway sent no complete response.
     #[error("the gateway gave no answer: {0}")]
     Silent(#[from] io::Error),
-    /// The gateway refused to answer.
+    /// The gateway refused the request.
     #[error("the gateway says: {0}")]
     Refused(String),
-    /// The answer is not one.
+    /// The response is invalid.
     #[error("the gateway's answer cannot be read: {0}")]
     Answer(#[from] serde_json::Error),
-    /// The file of a capture.
+    /// The file of a capture could not be written.
     #[error("{}: {source}", path.display())]
     File {
-        /// Its place.
+        /// Path of the file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The error of the operating system.
         source: io::Error,
     },
 }

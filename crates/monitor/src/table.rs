@@ -1,11 +1,11 @@
-//! A status as a page of text.
+//! The status of a gateway as text.
 
 use crate::words::{bytes, count, fit, fit_right, or_dash, rate, safe, share, time};
 use crate::{Status, Terminal};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// The columns of terminals: heading, width, and whether numbers stand in it.
+/// Columns of the table of terminals: heading, width, and whether they are numeric.
 const COLUMNS: [(&str, usize, bool); 13] = [
     ("TERMINAL", 16, false),
     ("STATE", 14, false),
@@ -22,7 +22,7 @@ const COLUMNS: [(&str, usize, bool); 13] = [
     ("RECEIVED", 8, true),
 ];
 
-/// The status as people read it: a few lines on the gateway, one on each terminal.
+/// Formats the status: a few lines about the gateway, and one per terminal.
 pub fn table(status: &Status) -> String {
     let mut out = head(status);
     out.push('\n');
@@ -76,7 +76,7 @@ fn head(status: &Status) -> String {
         reasons(&status.association.dropped),
     );
     let resolver = &status.resolver;
-    // Most gateways are never asked for a name.
+    // Most gateways resolve no names.
     if resolver.queries > 0 {
         let _ = writeln!(
             out,
@@ -103,7 +103,7 @@ fn head(status: &Status) -> String {
     out
 }
 
-/// `12 (policy 8, limit 4)`.
+/// Formats a total with its parts, such as `12 (policy 8, limit 4)`.
 fn reasons(map: &BTreeMap<String, u64>) -> String {
     let all: u64 = map.values().sum();
     let named: Vec<String> = map
@@ -133,7 +133,7 @@ fn cells(terminal: &Terminal) -> [String; 13] {
     ]
 }
 
-/// Whether it is there, and how it is.
+/// Returns whether a terminal is connected, and the state of its path.
 pub(crate) fn state(terminal: &Terminal) -> String {
     if !terminal.connected {
         return "not connected".into();
@@ -185,7 +185,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_status_is_a_page_of_text() {
+    fn a_status_is_formatted_as_text() {
         let page = table(&example());
         let lines: Vec<&str> = page.lines().collect();
         assert_eq!(
@@ -209,7 +209,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn names_have_a_line_once_there_are_some() {
+    fn names_are_shown_after_the_first_lookup() {
         let mut status = example();
         status.resolver.queries = 1_200;
         status.resolver.no_answer = 7;

@@ -1,11 +1,11 @@
-//! Numbers as people read them.
+//! Formats numbers for display.
 
-/// Bits per second, three digits.
+/// Formats bits/s with three digits.
 pub(crate) fn rate(bits: f64) -> String {
     scaled(bits, &["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"])
 }
 
-/// Bytes, three digits.
+/// Formats octets with three digits.
 pub(crate) fn bytes(bytes: u64) -> String {
     scaled(bytes as f64, &["B", "kB", "MB", "GB", "TB", "PB"])
 }
@@ -20,7 +20,7 @@ fn scaled(value: f64, units: &[&str]) -> String {
     format!("{value:.digits$} {}", units[index])
 }
 
-/// A count with its thousands apart.
+/// Formats a count with thousands separators.
 pub(crate) fn count(count: u64) -> String {
     let digits = count.to_string();
     let mut out = String::new();
@@ -33,7 +33,7 @@ pub(crate) fn count(count: u64) -> String {
     out
 }
 
-/// A length of time, in the one or two units that matter.
+/// Formats a duration in its one or two largest units.
 pub(crate) fn time(seconds: f64) -> String {
     let whole = seconds.max(0.0) as u64;
     match whole {
@@ -46,22 +46,22 @@ pub(crate) fn time(seconds: f64) -> String {
     }
 }
 
-/// A share of one.
+/// Formats a fraction as a percentage.
 pub(crate) fn share(share: f64) -> String {
     if share > 0.0 && share < 0.000_5 { "<0.1 %".into() } else { format!("{:.1} %", share * 1e2) }
 }
 
-/// What stands for nothing known.
+/// The placeholder of an unknown value.
 pub(crate) fn or_dash(text: Option<String>) -> String {
     text.unwrap_or_else(|| "–".into())
 }
 
-/// Others may name themselves as they like, and a terminal obeys what it is shown.
+/// Replaces control characters, which a terminal would execute, in names of the peer.
 pub(crate) fn safe(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
-/// `text` in `width` places, cut where it is longer.
+/// Pads or truncates `text` to `width` columns.
 pub(crate) fn fit(text: &str, width: usize) -> String {
     let len = text.chars().count();
     if len <= width {
@@ -70,13 +70,13 @@ pub(crate) fn fit(text: &str, width: usize) -> String {
     text.chars().take(width.saturating_sub(1)).chain(std::iter::once('…')).take(width).collect()
 }
 
-/// The same with its end at the right.
+/// Pads or truncates `text` to `width` columns, aligned right.
 pub(crate) fn fit_right(text: &str, width: usize) -> String {
     let len = text.chars().count();
     if len <= width { format!("{}{text}", " ".repeat(width - len)) } else { fit(text, width) }
 }
 
-/// The last `width` of `values` as a line of blocks, the tallest being `most`.
+/// Draws the last `width` of `values` as a line of blocks, of which `most` is the tallest.
 pub(crate) fn spark(
     values: impl DoubleEndedIterator<Item = f64>,
     most: f64,
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn times_have_the_units_that_matter() {
+    fn times_have_their_largest_units() {
         for (value, expected) in [
             (0.0004, "0.4 ms"),
             (0.612, "612 ms"),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn text_fits_its_place_and_cannot_steer_the_screen() {
+    fn text_fits_its_column_without_control_characters() {
         assert_eq!((fit("boat", 6), fit("a long name", 6)), ("boat  ".into(), "a lon…".into()));
         assert_eq!((fit_right("7", 3), fit("x", 0)), ("  7".into(), String::new()));
         assert_eq!(safe("a\u{1b}[2Jb"), "a\u{fffd}[2Jb");

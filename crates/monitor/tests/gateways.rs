@@ -1,4 +1,4 @@
-//! Two gateways at work, seen by the client that operators use.
+//! Two running gateways, observed by the operators' client.
 
 use gateway::{Config, Gateway, Stop};
 use monitor::{Client, Error, Page, Question, Request, Status, capture, table};
@@ -39,7 +39,7 @@ impl Drop for Running {
     }
 }
 
-/// A folder of the test's own.
+/// A temporary folder that is removed on drop.
 struct Folder(PathBuf);
 
 impl Drop for Folder {
@@ -64,7 +64,7 @@ fn pair(folder: &Path) -> (Running, Running) {
     (hub, terminal)
 }
 
-/// A connection through both gateways to a server that sends back what it gets.
+/// Connects through both gateways to an echo server.
 fn through(terminal: &Running) -> TcpStream {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let SocketAddr::V4(server) = listener.local_addr().unwrap() else { panic!("IPv4") };
@@ -100,7 +100,7 @@ fn echo(stream: &mut TcpStream, bytes: &[u8]) {
 }
 
 #[test]
-fn status_connections_and_captures_are_had_from_gateways_at_work() {
+fn status_connections_and_captures_of_running_gateways() {
     let folder = Folder(std::env::temp_dir().join(format!("monitor-{}", std::process::id())));
     std::fs::create_dir_all(&folder.0).unwrap();
     let (_hub, terminal) = pair(&folder.0);
@@ -121,7 +121,7 @@ fn status_connections_and_captures_are_had_from_gateways_at_work() {
     assert_eq!((page.connections.len(), page.connections[0].bytes_to_socket), (1, 100_000));
     assert_eq!(page.connections[0].client, Some(stream.local_addr().unwrap().to_string()));
 
-    // A capture ends when its time is over, and whoever stops it has a whole file.
+    // A capture ends at its time limit, and one that is stopped has a complete file.
     let (path, stop) = (folder.0.join("inner.pcapng"), AtomicBool::new(false));
     let captured = std::thread::scope(|scope| {
         let request = Request { terminal: Some("boat".into()), ..Request::default() };

@@ -1,16 +1,16 @@
-//! What binds the layers: which side begins a session, when, and how segments lie in datagrams.
+//! Binding of the layers: which side begins a session, when, and how datagrams contain segments.
 
 use relay::{Hub, Relay, RelayConfig, TransmitBatch};
 use std::net::SocketAddr;
 use units::{Instant, RngStream};
 use xstp::wire::{Control, Profile, Segment};
 
-/// In the null suite the payload between header and tag is in the clear.
+/// In the null suite the payload between header and tag is not encrypted.
 fn segment(datagram: &[u8]) -> Segment<'_> {
     Segment::decode(&Profile::Sealed, &datagram[8..datagram.len() - 16]).expect("a segment")
 }
 
-/// RLY-2.8: no stream waits at either side.
+/// RLY-2.8: there is no stream at either side.
 #[test]
 fn the_terminal_begins_a_session_as_soon_as_there_is_an_association() {
     let now = Instant::ZERO;

@@ -1,11 +1,11 @@
-//! Packets that are carried as they are, beside streams that want all there is.
+//! Packets that are forwarded unsplit, parallel to bulk streams.
 
 mod rig;
 
 use rig::{App, Faults, Rig, Side};
 use units::{BitRate, Instant, Span};
 
-/// A UDP packet of `len` bytes from `port` with a DSCP, that says when it was sent.
+/// Returns a UDP packet of `len` octets from `port` with a DSCP and its send time.
 fn packet(now: Instant, port: u8, dscp: u8, len: usize) -> Vec<u8> {
     let mut packet = vec![0x45, dscp << 2, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0];
     packet.extend([10, 1, 0, 2, 10, 3, 0, 2, 0x10, port, 0, 53, 0, 0, 0, 0]);
@@ -20,8 +20,8 @@ struct Heard {
     longest: Span,
 }
 
-/// Sends down a packet every `every` of each of `flows` (port, DSCP, bytes) for `time`; what of
-/// each arrives at the terminal.
+/// Sends a packet every `every` from the hub in each of `flows` (port, DSCP, octets) for `time`;
+/// returns the received packets of each.
 fn play(rig: &mut Rig, time: Span, every: Span, flows: &[(u8, u8, usize)]) -> Vec<Heard> {
     let mut heard: Vec<Heard> = flows.iter().map(|_| Heard::default()).collect();
     let end = rig.now + time;
@@ -31,7 +31,7 @@ fn play(rig: &mut Rig, time: Span, every: Span, flows: &[(u8, u8, usize)]) -> Ve
             let packet = packet(now, port, dscp, len);
             assert!(rig.relay(Side::Hub).expect("hub").send_datagram(now, &packet));
         }
-        // The rig tells of nothing that is carried so: look often.
+        // There is no event for forwarded packets, so the test polls.
         for _ in 0..10 {
             rig.run(every / 10, |_| false);
             while let Some(packet) = rig.terminal.take_datagram() {
@@ -58,9 +58,10 @@ fn busy(seed: u64, rate: BitRate) -> Rig {
     rig
 }
 
-/// RLY-6.2: voice (marked or not) does not wait behind bulk, which loses what voice takes.
+/// RLY-6.2: voice (with or without a DSCP) has no queuing delay behind bulk data, which gets the
+/// remaining rate.
 #[test]
-fn voice_under_bulk_is_on_time_and_whole() {
+fn voice_during_bulk_is_on_time_and_complete() {
     for dscp in [46, 0] {
         let mut rig = busy(1, BitRate::from_mbps(2));
         let read = |rig: &Rig| rig.apps.values().map(|app| app.read).sum::<u64>();
@@ -69,21 +70,21 @@ fn voice_under_bulk_is_on_time_and_whole() {
         assert!(heard[0].count >= 960, "{} of 1000, 30 are under way", heard[0].count);
         let most = rig.delay + Span::from_millis(30);
         assert!(heard[0].longest < most, "{} with {dscp}", heard[0].longest);
-        // 80 kbit/s of voice with its headers, and 4 % of headers on the rest.
+        // Voice has 80 kbit/s with its headers, and the rest 4 % of headers.
         let bulk = (read(&rig) - before) * 8 / 20;
         assert!(bulk > 1_700_000, "{bulk} bit/s of bulk");
     }
 }
 
-/// RLY-6.2, RLY-6.3: flows that want more than there is share with streams, and do not keep a
-/// voice waiting; what is too much is dropped before it is late.
+/// RLY-6.2, RLY-6.3: flows above their share compete with streams without delaying voice; excess
+/// packets are dropped before they expire.
 #[test]
-fn greedy_flows_share_with_streams_and_leave_voice_alone() {
+fn bulk_flows_share_with_streams_without_delaying_voice() {
     let mut rig = busy(2, BitRate::from_mbps(2));
     let read = |rig: &Rig| rig.apps.values().map(|app| app.read).sum::<u64>();
     let before = read(&rig);
     let flows = [(1, 46, 200), (2, 0, 1_200), (3, 0, 1_500)];
-    // Each greedy flow asks for 2 Mbit/s or more.
+    // Each bulk flow sends 2 Mbit/s or more.
     let heard = play(&mut rig, Span::from_secs(20), Span::from_millis(5), &flows);
     assert!(heard[0].longest < rig.delay + Span::from_millis(40), "{}", heard[0].longest);
     for flow in &heard[1..] {
@@ -95,7 +96,7 @@ fn greedy_flows_share_with_streams_and_leave_voice_alone() {
         of(heard[1].count as u64 * 1_200),
         of(heard[2].count as u64 * 1_500),
     );
-    // 2 Mbit/s less 330 kbit/s of the first flow, for six that want all.
+    // 2 Mbit/s less 330 kbit/s of the first flow, for six with more demand.
     assert!(streams > 700_000, "{streams} bit/s for four streams");
     assert!(
         (150_000..500_000).contains(&two) && (150_000..500_000).contains(&three),
@@ -105,23 +106,23 @@ fn greedy_flows_share_with_streams_and_leave_voice_alone() {
     assert!(sent.late + sent.no_room > 1_000, "{sent:?}");
 }
 
-/// RLY-6.1: what is lost is not sent again, and nothing of it disturbs streams.
+/// RLY-6.1: lost packets are not retransmitted, and do not affect streams.
 #[test]
-fn a_lost_packet_stays_lost() {
+fn a_lost_packet_is_not_retransmitted() {
     let mut rig = busy(3, BitRate::from_mbps(2));
     rig.faults = Faults { loss: 0.1, ..Faults::default() };
     let heard = play(&mut rig, Span::from_secs(20), Span::from_millis(20), &[(1, 46, 200)]);
     assert!((820..940).contains(&heard[0].count), "{} of 1000", heard[0].count);
-    // What goes again goes first, in bursts.
+    // Retransmissions precede new data in bursts.
     assert!(heard[0].longest < rig.delay + Span::from_millis(60), "{}", heard[0].longest);
     for side in [Side::Terminal, Side::Hub] {
         assert_eq!(rig.relay(side).expect("relay").statistics().bad_frames, 0);
     }
 }
 
-/// RLY-6.4: a path that takes less than a packet carries it in pieces.
+/// RLY-6.4: packets larger than the path MTU are fragmented.
 #[test]
-fn large_packets_cross_a_small_path() {
+fn large_packets_cross_a_small_path_mtu() {
     let mut rig = Rig::new(4, BitRate::from_mbps(10), BitRate::from_mbps(1));
     rig.run(Span::from_secs(3), |_| false);
     let now = rig.now;
@@ -131,9 +132,9 @@ fn large_packets_cross_a_small_path() {
     assert!(heard[0].count >= 230, "{} of 250", heard[0].count);
 }
 
-/// A hub tells by it which of several paths a terminal uses.
+/// From this a hub determines which of several paths a terminal uses.
 #[test]
-fn when_the_last_packet_came_is_known() {
+fn the_time_of_the_last_packet_is_known() {
     let mut rig = Rig::new(5, BitRate::from_mbps(10), BitRate::from_mbps(1));
     rig.run(Span::from_secs(3), |_| false);
     assert_eq!(rig.relay(Side::Hub).expect("hub").datagram_came(), None);

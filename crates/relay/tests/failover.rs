@@ -1,5 +1,5 @@
-//! Two ways under virtual time, with faults of every kind: new streams go by one that is lit, and
-//! what was opened arrives.
+//! Two paths under virtual time, with faults of every kind: new streams use a working path, and
+//! their data arrives.
 
 mod rig;
 
@@ -9,7 +9,7 @@ use rig::{App, Faults, Rig, Side};
 use units::{BitRate, Span};
 
 const STEP: Span = Span::from_millis(100);
-/// By then a way that is dark has been found out: a POLL each second, and patience with its answer.
+/// Time after which an outage is detected: a POLL each second, and the timeout of its STAT.
 const NOTICED: Span = Span::from_secs(8);
 
 /// Two rigs side by side, on one clock.
@@ -50,7 +50,7 @@ impl Pair {
         }
     }
 
-    /// For how long a way has been dark.
+    /// Duration of a path's outage so far.
     fn dark(&self, number: usize) -> Span {
         self.dark_since[number].map_or(Span::ZERO, |since| self.rigs[number].now.since(since))
     }
@@ -81,7 +81,7 @@ proptest! {
                 if step % 10 != 9 {
                     continue;
                 }
-                // Only one that was found out late is chosen although another is lit.
+                // Only an outage that is not detected yet may be chosen while another path works.
                 let chosen = pair.ways.choose();
                 let lit = |number: usize| pair.ways.health(number).verdict() == Verdict::Well;
                 if let Some(chosen) = chosen {
@@ -98,7 +98,7 @@ proptest! {
         for _ in 0..600 {
             pair.step();
         }
-        // They are all well again, so the first one is the choice.
+        // All paths work again, so the first one is chosen.
         prop_assert_eq!(pair.ways.choose(), Some(0));
         for (by, stream) in opened {
             let app = pair.rigs[by].app(Side::Terminal, stream);

@@ -1,4 +1,4 @@
-//! What a hub announces of the address families that it reaches.
+//! Announcement of the address families that a hub reaches.
 
 mod rig;
 
@@ -10,7 +10,7 @@ const ONLY_IPV4: Families = Families { ipv4: FamilyReach::Global, ipv6: FamilyRe
 
 /// RLY-9.2, RLY-9.3
 #[test]
-fn every_session_has_the_announcement_whatever_is_lost() {
+fn every_session_gets_the_announcement_despite_loss() {
     let rate = Some(BitRate::from_mbps(2));
     let config = |name: &str| RelayConfig::new(name).with_rates(rate, rate);
     let mut rig = Rig::with(7, config("boat"), config("hub"));

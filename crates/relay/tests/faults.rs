@@ -1,4 +1,5 @@
-//! Random mixes of streams and faults: every byte arrives once and in order, and nothing is left.
+//! Random combinations of streams and faults: every octet arrives once and in order, and no state
+//! remains.
 
 mod rig;
 

@@ -1,4 +1,4 @@
-//! A terminal that asks without end: what its answers take of a link that is others' as well.
+//! A terminal that sends POLLs continuously: the responses share the link with other terminals.
 
 mod crowd;
 
@@ -9,16 +9,16 @@ use units::{BitRate, RngStream, Span};
 use xstp::Seq24;
 use xstp::wire::{Begin, Delivery, Poll, Profile, Segment};
 
-/// A terminal that has an association and a session, and builds its segments by hand.
+/// A terminal with an association and a session, whose segments the test builds.
 struct Hostile {
     association: Terminal,
     polls: u32,
     next: u32,
 }
 
-/// Packets of which every other one is missing: their list fills several STATs.
+/// Packets of which every other one is missing, so that their list fills several STATs.
 const HOLES: u32 = 6_000;
-/// A frame that says nothing: a NEED, where nothing was granted.
+/// A frame without effect: a NEED without a grant.
 const NOTHING: [u8; 3] = [8, 1, 0];
 
 impl Hostile {
@@ -54,7 +54,7 @@ impl Hostile {
         crowd.send_as_other(datagram);
     }
 
-    /// Sends every other one of many packets, not too fast for its line.
+    /// Sends every other one of many packets, within its link rate.
     fn leave_holes(&mut self, crowd: &mut Crowd) {
         while self.next < HOLES {
             self.send(crowd, Segment::data(Seq24::new(self.next), &NOTHING));
@@ -63,7 +63,7 @@ impl Hostile {
         }
     }
 
-    /// Asks a thousand times a second, for so long; octets that it was sent meanwhile.
+    /// Sends a thousand POLLs per second for a time; returns the octets sent to it.
     fn ask(&mut self, crowd: &mut Crowd, millis: u64) -> u64 {
         let before = crowd.octets_to_other;
         for _ in 0..millis {
@@ -76,8 +76,8 @@ impl Hostile {
     }
 }
 
-/// What all others together have read within `millis`, while a hostile terminal asks or not, and
-/// what that was sent, in kbit/s.
+/// Returns the octets that all others have read within `millis`, with or without a hostile
+/// terminal, and the rate of the data sent to that, in kbit/s.
 fn honest(down: BitRate, holes: bool, asks: bool, millis: u64) -> (f64, f64) {
     let mut crowd = Crowd::new(20, down, BitRate::from_mbps(10), Plans::default());
     for boat in 0..20 {
@@ -104,14 +104,14 @@ fn honest(down: BitRate, holes: bool, asks: bool, millis: u64) -> (f64, f64) {
 
 /// RLY-8.1
 #[test]
-fn who_asks_without_end_costs_others_no_more_than_a_share() {
+fn continuous_polls_cost_others_no_more_than_one_share() {
     for down in [1, 20].map(BitRate::from_mbps) {
         for holes in [false, true] {
             let (alone, _) = honest(down, holes, false, 10_000);
             let (asked, taken) = honest(down, holes, true, 10_000);
             let kept = asked / alone;
             println!("{down}, holes {holes}: others keep {kept:.4}; it had {taken:.0} kbit/s");
-            // It is one of twenty-one, and the others lose what it may have.
+            // It is one of twenty-one terminals, and the others lose at most its share.
             let share = down.as_bps() as f64 / 1e3 / 21.0;
             assert!(taken < share * 1.02, "{taken} of {share} kbit/s");
             assert!(kept > 20.0 / 21.0 - 0.01, "{kept}");

@@ -1,4 +1,4 @@
-//! Links that are out for longer than anything else takes.
+//! Outages longer than all other timers.
 
 mod rig;
 
@@ -6,7 +6,7 @@ use relay::{DisconnectReason, Keys, Known, PresharedKey, PrivateKey, RelayConfig
 use rig::{App, Rig, Side};
 use units::{BitRate, RngStream, Span};
 
-/// A relay of each kind with the other's key, which gives an outage so long.
+/// Returns a relay of each kind with the other's key and this outage timeout.
 fn acquainted(patience: Span) -> [RelayConfig; 2] {
     let mut rng = RngStream::new(7, 0, "keys");
     let private = [(); 2].map(|()| PrivateKey::generate(&mut rng));
@@ -26,21 +26,21 @@ fn acquainted(patience: Span) -> [RelayConfig; 2] {
 }
 
 #[test]
-fn an_outage_longer_than_keys_last_costs_no_stream_either() {
+fn an_outage_longer_than_key_lifetimes_resets_no_stream() {
     let [terminal, hub] = acquainted(Span::from_secs(3_600));
     let mut rig = Rig::with(1, terminal, hub);
     let stream = rig.open("source-1000000", App { end: true, ..App::default() });
     assert!(rig.run(Span::from_secs(5), |rig| rig.app(Side::Terminal, stream).read > 0));
     rig.dark_until = rig.now + Span::from_secs(1_200);
     rig.run(Span::from_secs(1_200), |_| false);
-    // A Hello within five seconds, two round trips, and the rest.
+    // A Hello within five seconds, two round trips, and the remaining data.
     assert!(rig.run(Span::from_secs(20), |rig| rig.app(Side::Terminal, stream).ended));
     assert_eq!(rig.app(Side::Terminal, stream).read, 1_000_000);
     assert!(rig.disconnected.is_empty());
 }
 
 #[test]
-fn an_outage_beyond_the_limit_resets_at_both_ends_and_ends_nothing() {
+fn an_outage_beyond_the_limit_resets_streams_at_both_ends() {
     let [terminal, hub] = acquainted(Span::from_secs(30));
     let mut rig = Rig::with(1, terminal, hub);
     let stream = rig.open("source-10000000", App { end: true, ..App::default() });
@@ -53,17 +53,17 @@ fn an_outage_beyond_the_limit_resets_at_both_ends_and_ends_nothing() {
     assert!(
         !rig.apps.contains_key(&(Side::Terminal, stream)) || !rig.app(Side::Terminal, stream).ended
     );
-    // And the way is there again for new ones.
+    // New streams work afterwards.
     let stream = rig.open("echo", App::writer(1_000));
     assert!(rig.run(Span::from_secs(10), |rig| rig.app(Side::Terminal, stream).ended));
 }
 
 #[test]
-fn a_session_whose_first_words_an_outage_takes_waits_as_long() {
+fn a_session_whose_bgn_is_lost_in_an_outage_waits_as_long() {
     let mut rig = Rig::new(1, BitRate::from_mbps(10), BitRate::from_mbps(1));
     assert!(rig.run(Span::from_secs(5), |rig| rig.connected.len() == 2), "no session");
     rig.restart_terminal();
-    // Out as soon as the hub has welcomed it: the BGN is lost.
+    // The outage begins after the Welcome: the BGN is lost.
     rig.run(Span::from_millis(601), |_| false);
     rig.dark_until = rig.now + Span::from_secs(60);
     let stream = rig.open("echo", App::writer(1_000));
@@ -72,7 +72,7 @@ fn a_session_whose_first_words_an_outage_takes_waits_as_long() {
 }
 
 #[test]
-fn how_often_an_idle_way_is_tried_can_change() {
+fn the_keep_alive_interval_can_change() {
     let mut rig = Rig::new(1, BitRate::from_mbps(10), BitRate::from_mbps(1));
     assert!(rig.run(Span::from_secs(5), |rig| rig.connected.len() == 2), "no session");
     rig.run(Span::from_secs(20), |_| false);
@@ -86,7 +86,7 @@ fn how_often_an_idle_way_is_tried_can_change() {
     rig.terminal.set_keep_alive(Span::from_secs(1));
     let often = tried(&mut rig);
     assert!((10..=20).contains(&often), "a second after each answer, not {often} times in 20");
-    // Also in a session that begins after that.
+    // Also in a later session.
     rig.restart_hub();
     assert!(rig.run(Span::from_secs(30), |rig| rig.connected.len() >= 3), "no session");
     assert!((10..=30).contains(&tried(&mut rig)));

@@ -1,4 +1,4 @@
-//! Relays that find out what the path takes, while they carry streams over it.
+//! Path MTU discovery of relays during transfers.
 
 mod rig;
 
@@ -25,7 +25,7 @@ fn mbps(rate: u64) -> BitRate {
 
 /// RLY-5.2, RLY-5.3
 #[test]
-fn both_ways_are_found_out_before_anything_is_carried() {
+fn both_path_mtus_are_found_before_data_is_sent() {
     let mut rig = probing(mbps(10), mbps(1));
     rig.run(Span::from_millis(1_300), |rig| rig.connected.len() == 2);
     assert_eq!(sizes(&mut rig).0, 1200);
@@ -34,10 +34,10 @@ fn both_ways_are_found_out_before_anything_is_carried() {
     assert_eq!(rig.relay(Side::Hub).expect("hub").statistics().bad_frames, 0);
 }
 
-/// RLY-5.5, XSTP-14.7.3: a path that shrinks and grows again, and shrinks once more, without a word from
-/// anyone, loses no byte of a transfer that runs over it, and holds it up for seconds.
+/// RLY-5.5, XSTP-14.7.3: a path MTU that decreases, increases and decreases again without a message
+/// loses no data of a transfer, and delays it by seconds.
 #[test]
-fn a_path_that_changes_in_mid_transfer_loses_nothing() {
+fn path_mtu_changes_during_a_transfer_lose_no_data() {
     let mut rig = probing(mbps(10), mbps(1));
     rig.faults = Faults { loss: 0.01, ..Faults::default() };
     let stream = rig.open("source-40000000", App { end: true, ..App::default() });
@@ -64,7 +64,7 @@ fn a_path_that_changes_in_mid_transfer_loses_nothing() {
 
 /// RLY-5.4
 #[test]
-fn loss_and_a_blackout_do_not_make_packets_small() {
+fn loss_and_an_outage_do_not_reduce_the_path_mtu() {
     let mut rig = probing(mbps(10), mbps(1));
     rig.run(Span::from_secs(4), |_| false);
     rig.faults = Faults { loss: 0.2, ..Faults::default() };
@@ -82,7 +82,7 @@ fn loss_and_a_blackout_do_not_make_packets_small() {
 
 /// RLY-5.8
 #[test]
-fn a_return_channel_of_a_kilobit_has_room_for_a_request() {
+fn a_return_channel_of_one_kbit_carries_a_request() {
     let kbps = BitRate::from_kbps;
     let mut rig = probing(mbps(1), kbps(1));
     rig.path_mtu = 1400;

@@ -1,4 +1,4 @@
-//! More terminals than a hub has places for.
+//! More terminals than a hub has slots.
 
 mod crowd;
 
@@ -6,11 +6,11 @@ use crowd::Crowd;
 use relay::Plans;
 use units::{BitRate, Span};
 
-/// Two places, three terminals, and a request of the third one, which waits.
+/// Returns two slots, three terminals, and a waiting request of the third.
 fn one_too_many() -> Crowd {
     let rates = [BitRate::from_mbps(10), BitRate::from_mbps(2)];
     let mut crowd = Crowd::with_places(3, 2, rates, Plans::default());
-    // The third one comes when the others are there.
+    // The third one connects after the others.
     crowd.vanish(2);
     crowd.run(Span::from_secs(3), |_| false);
     crowd.come_again(2);
@@ -25,13 +25,13 @@ fn one_too_many() -> Crowd {
     // A Hello each second at first, and then every five.
     let asked = crowd.hub.association_counters().full;
     assert!((10..20).contains(&asked), "{asked}");
-    // Whoever waits has heard of no error, and asks for more.
+    // The waiting terminal has no error and continues to send Hellos.
     assert!(crowd.open(2, "answer").is_some());
     assert_eq!(crowd.hub.peers().count(), 2);
     crowd
 }
 
-/// How long the third terminal waits for its answers from now on.
+/// Returns how long the third terminal waits for its responses from now on.
 fn waits(crowd: &mut Crowd) -> Span {
     let from = crowd.now;
     let served = crowd.run(Span::from_secs(300), |crowd| crowd.boats[2].ended.len() == 2);
@@ -42,10 +42,10 @@ fn waits(crowd: &mut Crowd) -> Span {
 
 /// ASC-2.9
 #[test]
-fn a_terminal_beyond_the_places_is_served_when_one_leaves() {
+fn a_terminal_beyond_the_limit_is_served_when_another_leaves() {
     let mut crowd = one_too_many();
     crowd.leave(0);
-    // Its next Hello, an answer to it, and the requests.
+    // Its next Hello, the Welcome, and the requests.
     let took = waits(&mut crowd);
     println!("served {took} after a terminal has left");
     assert!(took < Span::from_secs(8), "{took}");
@@ -57,9 +57,9 @@ fn a_terminal_beyond_the_places_is_served_when_one_leaves() {
 
 /// ASC-2.9
 #[test]
-fn a_place_is_free_when_its_terminal_has_not_been_heard_of_for_the_outage_time() {
+fn a_slot_is_free_after_the_outage_timeout_of_its_terminal() {
     let mut crowd = one_too_many();
-    // The hub has something for it, and gets no answer: it is missed after two minutes.
+    // The hub has queued data without a STAT: it detects the loss after two minutes.
     crowd.open(0, "bulk");
     crowd.run(Span::from_secs(2), |_| false);
     crowd.vanish(0);

@@ -1,4 +1,4 @@
-//! A hub's link as a whole: who has how much of it, and how long what is urgent waits.
+//! Allocation of a hub's link, and delay of urgent data.
 
 mod crowd;
 
@@ -15,7 +15,7 @@ fn differences(before: &[u64], after: &[u64]) -> Vec<u64> {
     before.iter().zip(after).map(|(before, after)| after - before).collect()
 }
 
-/// Runs for `span`; what each terminal's applications have read meanwhile.
+/// Runs for `span`; returns what each terminal's applications have read meanwhile.
 fn goodputs(crowd: &mut Crowd, span: Span) -> Vec<u64> {
     let read = |crowd: &Crowd| (0..crowd.boats.len()).map(|boat| crowd.total(boat)).collect();
     let before: Vec<u64> = read(crowd);
@@ -24,7 +24,7 @@ fn goodputs(crowd: &mut Crowd, span: Span) -> Vec<u64> {
 }
 
 #[test]
-fn two_hundred_terminals_with_ten_connections_each_have_the_same() {
+fn two_hundred_terminals_with_ten_connections_have_equal_shares() {
     let mut crowd = Crowd::new(200, mbps(50), mbps(10), Plans::default());
     for boat in 0..200 {
         for _ in 0..10 {
@@ -44,7 +44,7 @@ fn two_hundred_terminals_with_ten_connections_each_have_the_same() {
     println!("Jain's index: terminals {of_terminals:.4}, connections {of_connections:.4}");
     assert!(of_terminals > 0.995, "{of_terminals}");
     assert!(of_connections > 0.98, "{of_connections}");
-    // The line is full, and nothing waits in front of it that the gateway could have kept.
+    // The link is full, and its queue has no packets that the gateway could have kept.
     let carried = crowd.octets[0] - octets;
     let most = mbps(50).bytes_in(Span::from_secs(8));
     println!("carried {:.4}, longest wait {}", carried as f64 / most as f64, crowd.waited[0]);
@@ -72,7 +72,7 @@ fn an_urgent_request_passes_a_saturated_link() {
 }
 
 #[test]
-fn who_floods_costs_others_nothing() {
+fn a_flood_of_one_terminal_costs_others_nothing() {
     let run = |flood: bool| {
         let mut crowd = Crowd::new(20, mbps(20), mbps(10), Plans::default());
         for boat in 0..20 {
@@ -89,7 +89,7 @@ fn who_floods_costs_others_nothing() {
             }
         }
         crowd.run(Span::from_secs(4), |_| false);
-        // And packets that all say that they are urgent, twice what the link carries.
+        // Packets with expedited forwarding at twice the link rate.
         let mut voice = voice(1_000);
         let before: Vec<u64> = (1..20).map(|boat| crowd.total(boat)).collect();
         for _ in 0..100 {
@@ -112,17 +112,17 @@ fn who_floods_costs_others_nothing() {
     assert!(worst > 0.98, "{worst}");
 }
 
-/// A packet of `octets` over IPv4 and UDP that asks for expedited forwarding.
+/// Returns a packet of `octets` over IPv4 and UDP with the DSCP of expedited forwarding.
 fn voice(octets: usize) -> Vec<u8> {
     let mut packet = vec![0x45, 46 << 2, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0];
     packet.resize(octets, 0);
     packet
 }
 
-/// On a link so narrow that a packet takes longer than a session's pacer leaves between two of its
-/// own, a terminal with one stream has its half beside another's urgent packets.
+/// On a link where a packet takes longer than the interval of a session's pacer, a terminal with
+/// one stream has its half in parallel to another's urgent packets.
 #[test]
-fn urgent_packets_have_no_more_than_their_terminals_share_of_a_narrow_link() {
+fn urgent_packets_have_only_their_terminals_share_of_a_low_rate_link() {
     let rate = BitRate::from_kbps(540);
     let mut crowd = Crowd::new(2, rate, rate, Plans::default());
     crowd.open(1, "bulk");
@@ -139,7 +139,7 @@ fn urgent_packets_have_no_more_than_their_terminals_share_of_a_narrow_link() {
 }
 
 #[test]
-fn a_call_passes_the_bulk_of_other_terminals() {
+fn a_call_is_not_delayed_by_bulk_data_of_other_terminals() {
     let rate = mbps(1);
     let mut crowd = Crowd::new(4, rate, rate, Plans::default());
     for boat in 1..4 {
@@ -162,8 +162,9 @@ fn a_call_passes_the_bulk_of_other_terminals() {
         }
     }
     println!("{came} came, the last after {longest}");
-    // All but those on the way. Each waits for the packet that is being sent, behind what the hub
-    // has caught up after a late call (XSTP-8.1.2), and takes its own time; a millisecond is a look.
+    // All except those in flight. Each waits for the packet in transmission, and for what the hub
+    // sends after a late call (XSTP-8.1.2), and its own serialization; the polling interval is one
+    // millisecond.
     assert!(came >= 480, "{came} came");
     let catch_up = Span::from_millis(20);
     let most = DELAY + rate.time_for(1_500) + catch_up + rate.time_for(300) + Span::from_millis(1);
@@ -171,7 +172,7 @@ fn a_call_passes_the_bulk_of_other_terminals() {
 }
 
 #[test]
-fn plans_hold() {
+fn allocations_follow_the_plans() {
     let rates = |committed: u64, peak: u64| Rates {
         committed: BitRate::new(committed * 1_000_000),
         peak: BitRate::new(peak * 1_000_000),
@@ -193,14 +194,14 @@ fn plans_hold() {
     crowd.run(Span::from_secs(5), |_| false);
     let span = Span::from_secs(10);
     let sent = goodputs(&mut crowd, span);
-    // 20 less 6 committed are 14: silver has 1 more, then gold 6.5, and the others 3.25 each.
+    // 20 less 6 committed are 14: silver gets 1 more, then gold 6.5, and the others 3.25 each.
     let shares = [10.5, 3.0, 3.25, 3.25];
     println!("{sent:?}");
     for (sent, share) in sent.iter().zip(shares) {
         let had = *sent as f64 * 8.0 / 10e6 * 1_500.0 / 1_436.0;
         assert!((had / share - 1.0).abs() < 0.03, "{had} of {share} Mbit/s: {sent}");
     }
-    // What somebody does not want the others have at once.
+    // Unused shares are available to the others immediately.
     let stream = *crowd.boats[0].read.keys().next().expect("one");
     crowd.boats[0].relay.reset(stream, relay::ResetReason::Aborted).expect("it is there");
     crowd.run(Span::from_secs(3), |_| false);
@@ -209,7 +210,7 @@ fn plans_hold() {
     assert!((had / 8.5 - 1.0).abs() < 0.03, "{had} Mbit/s");
 }
 
-/// What each terminal has sent within `span`, octets.
+/// Returns the octets that each terminal has sent within `span`.
 fn sent(crowd: &mut Crowd, span: Span) -> Vec<u64> {
     let before = crowd.up.clone();
     crowd.run(span, |_| false);
@@ -237,14 +238,14 @@ fn a_return_link_is_shared_by_grants() {
     assert!(jain(&shares[..4]) > 0.99, "{shares:?}");
     assert!(sum > most / 100 * 93 && sum <= most, "{sum} of {most}");
     assert!(crowd.waited[1] < Span::from_millis(60), "{}", crowd.waited[1]);
-    // Somebody who was silent is not kept waiting.
+    // A terminal that was idle is not delayed.
     let from = crowd.now;
     let stream = crowd.open(9, "urgent").expect("opened");
     assert!(crowd.run(Span::from_secs(5), |crowd| crowd.boats[9].ended.contains_key(&stream)));
     let took = crowd.now.since(from);
     println!("a silent terminal's request: {took}");
     assert!(took < DELAY * 2 * 6 / 5, "{took}");
-    // One more takes its part, and has it when others leave.
+    // One more gets its share, and keeps it when others leave.
     crowd.open(5, "sink");
     crowd.run(Span::from_secs(6), |_| false);
     let shares = sent(&mut crowd, Span::from_secs(10));
@@ -253,7 +254,7 @@ fn a_return_link_is_shared_by_grants() {
 
 /// RLY-7.4
 #[test]
-fn on_the_way_up_plans_hold_and_a_flood_costs_others_little() {
+fn plans_apply_to_the_return_link_and_a_flood_costs_others_little() {
     let run = |flood: bool| {
         let up = |committed| Rates { committed: BitRate::new(committed), ..Rates::default() };
         let gold = Plan { name: "gold".into(), up: up(1_000_000), weight: 1, ..Plan::default() };
@@ -280,9 +281,9 @@ fn on_the_way_up_plans_hold_and_a_flood_costs_others_little() {
     assert!(worst > 0.98, "{alone:?} {flooded:?}");
 }
 
-/// RLY-7.4: the little too much of each of many is no queue.
+/// RLY-7.4: many small excesses build no queue.
 #[test]
-fn a_return_link_is_not_overcommitted_when_terminals_come_one_by_one() {
+fn a_return_link_is_not_overcommitted_when_terminals_start_one_by_one() {
     let mut crowd = Crowd::new(24, mbps(20), mbps(8), Plans::default());
     for boat in 0..16 {
         crowd.open(boat, "sink");
@@ -300,9 +301,10 @@ fn a_return_link_is_not_overcommitted_when_terminals_come_one_by_one() {
     }
 }
 
-/// RLY-7.4: a plan's total holds on the way up, and what a terminal cannot send others have.
+/// RLY-7.4: the aggregate rate of a plan applies to the return link, and an unused share goes to
+/// others.
 #[test]
-fn on_the_way_up_totals_hold_and_who_cannot_use_his_part_leaves_it() {
+fn aggregates_apply_to_the_return_link_and_unused_shares_go_to_others() {
     let up = Rates { total: Some(mbps(1)), ..Rates::default() };
     let mut plans = Plans::default();
     plans.plans.push(Plan { name: "schools".into(), up, weight: 1, ..Plan::default() });
@@ -316,7 +318,7 @@ fn on_the_way_up_totals_hold_and_who_cannot_use_his_part_leaves_it() {
     let alone = sent(&mut crowd, Span::from_secs(10));
     println!("the schools alone: {:.3} Mbit/s of 1", total(&alone[..2]));
     assert!((0.93..1.01).contains(&total(&alone[..2])), "{alone:?}");
-    // This one's modem takes a tenth of what would be its part.
+    // This terminal's modem carries a tenth of its share.
     crowd.boats[2].relay.set_rates(Some(BitRate::from_kbps(100)), Some(mbps(20)));
     for boat in 2..5 {
         crowd.open(boat, "sink");
@@ -330,7 +332,7 @@ fn on_the_way_up_totals_hold_and_who_cannot_use_his_part_leaves_it() {
 
 /// RLY-7.2, RLY-7.4
 #[test]
-fn a_newcomer_to_a_full_return_link_is_told_and_what_it_has_queued_goes() {
+fn a_new_terminal_on_a_full_return_link_gets_a_grant_and_sends_its_queue() {
     for others in [4, 20] {
         let mut crowd = Crowd::new(others + 1, mbps(20), mbps(4), Plans::default());
         crowd.leave(0);
@@ -346,10 +348,10 @@ fn a_newcomer_to_a_full_return_link_is_told_and_what_it_has_queued_goes() {
         crowd.waited[1] = Span::ZERO;
         let sent: u64 = sent(&mut crowd, Span::from_secs(10)).iter().sum();
         println!("{others} and a newcomer: {most} of queue at most, {} later", crowd.waited[1]);
-        // What it sends in the round trip before it can hear of anybody else.
+        // Sent in the round trip before its first grant.
         assert!(most < DELAY * 2 + Span::from_millis(100), "{most}");
-        // Nobody is told more than there is for long: with more than sixteen, what each may begin
-        // with is more than the link.
+        // The sum of grants exceeds the link only briefly: with more than sixteen terminals, the
+        // initial grants exceed it.
         let granted = crowd.boats.iter().filter_map(|boat| boat.relay.granted());
         let granted: u64 = granted.map(BitRate::as_bps).sum();
         assert!(granted <= mbps(4).as_bps(), "{granted}");
@@ -358,9 +360,9 @@ fn a_newcomer_to_a_full_return_link_is_told_and_what_it_has_queued_goes() {
     }
 }
 
-/// RLY-7.1: a hub that does not know the return link's rate any more shares it no longer.
+/// RLY-7.1: a hub that no longer knows the return link's rate stops sharing it.
 #[test]
-fn grants_end_with_the_rate_that_they_share() {
+fn grants_end_with_the_configured_rate() {
     let mut crowd = Crowd::new(8, mbps(20), mbps(4), Plans::default());
     for boat in 0..4 {
         crowd.open(boat, "sink");
@@ -378,9 +380,9 @@ fn grants_end_with_the_rate_that_they_share() {
     assert!(granted(&crowd, 0) < Some(mbps(2)), "{:?}", granted(&crowd, 0));
 }
 
-/// RLY-7.1: no terminal is told so little that it would be silent.
+/// RLY-7.1: grants do not silence a terminal.
 #[test]
-fn a_crowd_on_a_narrow_return_link_is_told_no_less_than_eight_kilobits() {
+fn grants_on_a_low_rate_return_link_are_at_least_eight_kbit() {
     let mut crowd = Crowd::new(8, mbps(20), BitRate::from_kbps(40), Plans::default());
     for boat in 0..8 {
         crowd.open(boat, "sink");

@@ -1,4 +1,4 @@
-//! How sessions end and follow one another inside an association.
+//! The end of sessions, and consecutive sessions in one association.
 
 mod rig;
 
@@ -19,9 +19,9 @@ fn lossy(seed: u64) -> Rig {
     rig
 }
 
-/// RLY-10.1, RLY-10.2, RLY-10.3: whichever side leaves in mid-transfer.
+/// RLY-10.1, RLY-10.2, RLY-10.3: whichever side ends it during a transfer.
 #[test]
-fn an_orderly_end_in_mid_transfer_loses_nothing() {
+fn an_orderly_end_during_a_transfer_loses_no_data() {
     for (seed, side) in [(1, Side::Terminal), (2, Side::Hub), (3, Side::Terminal), (4, Side::Hub)] {
         let mut rig = lossy(seed);
         let down = rig.open("source-900000", App { end: true, ..App::default() });
@@ -41,7 +41,7 @@ fn an_orderly_end_in_mid_transfer_loses_nothing() {
         });
         assert!(ended, "seed {seed}");
         for (stream, read) in [(down, 900_000), (up, 0), (both, 100_000)] {
-            // What the terminal's application has done is gone with its session.
+            // The state of the terminal's application is removed with its session.
             assert!(rig.over.contains(&(Side::Terminal, stream, read)), "{stream}: {:?}", rig.over);
         }
         assert!(rig.over.contains(&(Side::Hub, up, 400_000)), "{:?}", rig.over);
@@ -60,9 +60,9 @@ fn an_orderly_end_in_mid_transfer_loses_nothing() {
     }
 }
 
-/// RLY-10.7: a peer of the release before has no GOAWAY. Its session remains until it is reset.
+/// RLY-10.7: a peer of the previous release has no GOAWAY. Its session remains until it is reset.
 #[test]
-fn a_peer_without_the_capability_is_not_sent_what_it_does_not_know() {
+fn a_peer_without_the_capability_gets_no_unknown_frames() {
     for old in [Side::Terminal, Side::Hub] {
         let without = |name: &str, side| RelayConfig {
             capabilities: if side == old { Capabilities::NONE } else { Capabilities::ALL },
@@ -89,7 +89,7 @@ fn a_peer_without_the_capability_is_not_sent_what_it_does_not_know() {
     }
 }
 
-/// A terminal that has an association and builds its segments by hand.
+/// A terminal with an association, whose segments the test builds.
 struct Raw {
     now: Instant,
     association: Terminal,
@@ -125,13 +125,13 @@ impl Raw {
         raw
     }
 
-    /// Sends a segment; returns those that the hub sends at once, as octets.
+    /// Sends a segment; returns the segments that the hub sends immediately, as octets.
     fn send(&mut self, segment: &Segment<'_>) -> Vec<Vec<u8>> {
         let datagram = self.sealed(segment);
         self.receive(&datagram)
     }
 
-    /// Seals a segment, to be sent at any time.
+    /// Seals a segment, to be sent later.
     fn sealed(&mut self, segment: &Segment<'_>) -> Vec<u8> {
         let mut datagram = vec![0; 1500];
         let room = &mut datagram[HEADER_LEN..];
@@ -141,7 +141,7 @@ impl Raw {
         datagram
     }
 
-    /// Has the hub receive a datagram.
+    /// Delivers a datagram to the hub.
     fn receive(&mut self, datagram: &[u8]) -> Vec<Vec<u8>> {
         let _ = self.hub.handle_datagram(self.now, here(), &mut datagram.to_vec());
         self.answers()
@@ -171,13 +171,13 @@ impl Raw {
         all
     }
 
-    /// Sends a packet in a session that has begun.
+    /// Sends a packet in an open session.
     fn packet(&mut self, number: u32, payload: &[u8]) -> Vec<Vec<u8>> {
         self.send(&Segment::data(Seq24::new(number), payload))
     }
 }
 
-/// The controls of segments.
+/// Returns the controls of segments.
 fn controls(segments: &[Vec<u8>]) -> Vec<Control> {
     let decode = |octets: &Vec<u8>| Segment::decode(&Profile::Sealed, octets).unwrap().control();
     segments.iter().filter_map(decode).collect()
@@ -189,13 +189,13 @@ fn is_begin_ack(segments: &[Vec<u8>], incarnation: u32) -> bool {
     )
 }
 
-/// RLY-10.4: after RST, after END in both directions, and in place of a session that runs.
+/// RLY-10.4: after RST, after END in both directions, and in place of an open session.
 #[test]
 fn the_next_session_begins_in_the_same_association() {
     let mut raw = Raw::new();
     assert!(is_begin_ack(&raw.send(&begin(1)), 1));
     let peer = raw.peer.expect("connected");
-    // A stream that is open holds memory: 20 octets in order, and more behind a gap.
+    // An open stream uses memory: 20 octets in order, and more after a gap.
     raw.packet(0, b"\xa4\x05\x01\x00\xc0\x00\x02\x01\x01\xbb\x02ab");
     raw.packet(1, &[&b"\x80\x05\x00\x10\x00"[..], &[7; 1_000]].concat());
     assert!(raw.hub.peer(peer).expect("there").receive_allocated() > 1_000);
@@ -207,14 +207,14 @@ fn the_next_session_begins_in_the_same_association() {
     assert_eq!(raw.events, [Event::Disconnected { reason: DisconnectReason::Closed }]);
     assert_eq!(raw.hub.peers().collect::<Vec<_>>(), [peer], "the association is there");
     assert!(is_begin_ack(&raw.send(&begin(3)), 3));
-    // END of one direction, early: the hub has nothing to send, and ends too.
+    // An early END of one direction: the hub has nothing to send, and ends as well.
     let ended = raw.send(&Segment::end(Seq24::ZERO, End { incarnation: 3 }));
     let end = End { incarnation: 3 };
     assert_eq!(controls(&ended), [Control::EndAck(end), Control::End(end)]);
     raw.events.clear();
     raw.send(&Segment::end_ack(Seq24::ZERO, end));
     assert_eq!(raw.events, [Event::Disconnected { reason: DisconnectReason::Closed }]);
-    // An ENDAK that was lost is sent again.
+    // A lost ENDAK is retransmitted.
     let again = raw.send(&Segment::end(Seq24::ZERO, end));
     assert_eq!(controls(&again), [Control::EndAck(end)]);
     assert!(is_begin_ack(&raw.send(&begin(4)), 4));
@@ -224,7 +224,7 @@ fn the_next_session_begins_in_the_same_association() {
 
 /// RLY-10.4
 #[test]
-fn session_after_session_holds_the_memory_of_one_and_an_idle_association_is_removed() {
+fn consecutive_sessions_use_the_memory_of_one_and_an_idle_association_is_removed() {
     let mut raw = Raw::new();
     for incarnation in 1..200 {
         raw.send(&begin(incarnation));
@@ -245,7 +245,7 @@ fn session_after_session_holds_the_memory_of_one_and_an_idle_association_is_remo
 
 /// RLY-10.8: they were in flight when the next session began.
 #[test]
-fn segments_of_an_earlier_session_are_not_taken_for_those_of_the_next_one() {
+fn segments_of_an_earlier_session_are_not_accepted_in_the_next_one() {
     let mut raw = Raw::new();
     raw.send(&begin(1));
     let late =
@@ -256,7 +256,7 @@ fn segments_of_an_earlier_session_are_not_taken_for_those_of_the_next_one() {
     assert_eq!(raw.hub.peer(peer).expect("there").statistics().streams, 0);
     raw.packet(0, b"\x84\x07\x01\x00\xc0\x00\x02\x01\x01\xbbnew");
     assert_eq!(raw.hub.peer(peer).expect("there").statistics().streams, 1);
-    // What names its incarnation is taken in any order.
+    // Segments with an incarnation are accepted in any order.
     let late = raw.sealed(&Segment::reset(Seq24::ZERO, End { incarnation: 2 }));
     raw.packet(1, b"");
     raw.events.clear();
@@ -266,7 +266,7 @@ fn segments_of_an_earlier_session_are_not_taken_for_those_of_the_next_one() {
 
 /// RLY-1.8, RLY-10.6
 #[test]
-fn a_frame_that_cannot_be_read_resets_the_session_and_is_named() {
+fn an_unreadable_frame_resets_the_session_with_a_reason() {
     let mut raw = Raw::new();
     raw.send(&begin(1));
     raw.events.clear();
@@ -276,7 +276,7 @@ fn a_frame_that_cannot_be_read_resets_the_session_and_is_named() {
     assert_eq!(reset.number(), Seq24::new(0x01_0b00));
     let reason = DisconnectReason::Unreadable { frame: 0x0b };
     assert_eq!(raw.events, [Event::Disconnected { reason }]);
-    // The other side reports what it is told.
+    // The peer reports the reason.
     raw.send(&begin(2));
     raw.events.clear();
     raw.send(&Segment::reset(Seq24::new(0x01_0b00), End { incarnation: 2 }));
@@ -286,11 +286,11 @@ fn a_frame_that_cannot_be_read_resets_the_session_and_is_named() {
 
 /// RLY-1.5, RLY-1.10
 #[test]
-fn an_opening_that_is_not_understood_is_refused_and_unknown_frames_are_skipped() {
+fn an_unsupported_opening_is_refused_and_unknown_frames_are_skipped() {
     let mut raw = Raw::new();
     raw.send(&begin(1));
     raw.events.clear();
-    // An extension frame, an opening of stream 5 with priority 3, and a good one of stream 6.
+    // An extension frame, an opening of stream 5 with priority 3, and a valid one of stream 6.
     let good = b"\x1f\x02\xab\xcd\xa4\x05\x03\x00\xc0\x00\x02\x01\x01\xbb\x00\x84\x06\x01\x00\xc0\x00\x02\x01\x01\xbb";
     let answers = raw.packet(0, good);
     let payloads: Vec<&[u8]> = answers

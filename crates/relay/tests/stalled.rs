@@ -7,21 +7,21 @@ use relay::{Owner, Priority, RelayConfig, StreamId};
 use rig::{App, Rig, Side};
 use units::{BitRate, Span};
 
-/// The honest client; clients that abuse their share have other numbers.
+/// Number of the honest client; hostile clients have others.
 const HONEST: u8 = 1;
 const FOREVER: u64 = 1 << 40;
-/// Until streams hold all that they get, and how long is measured.
+/// Time until streams have all memory that they get, and duration of the measurement.
 const SETTLE: Span = Span::from_secs(40);
 const MEASURED: Span = Span::from_secs(20);
 
-/// Which way the honest client's bytes go.
+/// Direction of the honest client's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Direction {
     Download,
     Upload,
 }
 
-/// A link of 500 ms and `rate`, whose gateways are told that rate or nothing.
+/// Creates a link of 500 ms and `rate`, with gateways that are configured with this rate or none.
 fn link(rate: BitRate, told: bool) -> Rig {
     let config = |name| match told {
         true => RelayConfig::new(name).with_rates(Some(rate), Some(rate)),
@@ -43,7 +43,7 @@ fn upload(rig: &mut Rig, client: u8, server: &str) -> StreamId {
     rig.open_by(client, server, &App::writer(FOREVER))
 }
 
-/// A stream that stalls once it has carried `bytes`.
+/// Opens a stream that stalls after `bytes`.
 fn stall(rig: &mut Rig, client: u8, direction: Direction, bytes: u64) {
     match direction {
         Direction::Download => {
@@ -62,7 +62,7 @@ fn begin(rig: &mut Rig, direction: Direction) -> StreamId {
     }
 }
 
-/// Bytes of the honest client's stream that arrive while it is measured.
+/// Returns the octets of the honest client's stream during the measurement.
 fn measure(rig: &mut Rig, direction: Direction, stream: StreamId) -> u64 {
     let side = match direction {
         Direction::Download => Side::Terminal,
@@ -74,8 +74,8 @@ fn measure(rig: &mut Rig, direction: Direction, stream: StreamId) -> u64 {
     read(rig) - before
 }
 
-/// What part of the throughput that it has alone an honest client keeps beside `attack`, with a
-/// stream that ran before, and with one that is opened when others have all they get.
+/// Returns the fraction of its throughput alone that an honest client keeps during `attack`, on an
+/// open stream, and on one opened during the attack.
 fn kept(mbps: u64, told: bool, direction: Direction, attack: impl Fn(&mut Rig)) -> [f64; 2] {
     let rate = BitRate::from_mbps(mbps);
     let alone = {
@@ -118,16 +118,16 @@ fn stalled_uploads_of_one_client_cost_another_nothing() {
 
 /// RLY-4.7
 #[test]
-fn gateways_that_are_told_no_rate_keep_the_promise_too() {
+fn gateways_without_a_configured_rate_behave_equally() {
     for direction in [Direction::Download, Direction::Upload] {
         let attack = |rig: &mut Rig| (0..200).for_each(|_| stall(rig, 2, direction, 0));
         assert_kept(kept(20, false, direction, attack), 0.95);
     }
 }
 
-/// RLY-4.7: windows that were deserved when they were granted.
+/// RLY-4.7: the windows were appropriate when they were granted.
 #[test]
-fn streams_that_stall_at_full_speed_leave_others_their_windows() {
+fn streams_that_stall_at_full_rate_leave_others_their_windows() {
     for direction in [Direction::Download, Direction::Upload] {
         let attack = |rig: &mut Rig| {
             for number in 0..30 {
@@ -153,7 +153,7 @@ fn a_thousand_stalled_streams_at_60_mbit_cost_another_client_nothing() {
 
 /// RLY-3.2
 #[test]
-fn a_client_with_many_streams_has_no_more_of_the_link_than_one_with_few() {
+fn a_client_with_many_streams_has_the_share_of_one_with_few() {
     let mut rig = link(BitRate::from_mbps(20), true);
     let many: Vec<_> = (0..100).map(|_| download(&mut rig, 2, &App::default())).collect();
     let one = download(&mut rig, HONEST, &App::default());
@@ -166,15 +166,15 @@ fn a_client_with_many_streams_has_no_more_of_the_link_than_one_with_few() {
     assert!(one.abs_diff(many) < many / 10, "{one} bytes beside {many} of all others");
 }
 
-/// RLY-3.2: streams that are new go before bulk, but not before another client's for ever.
+/// RLY-3.2: new streams precede bulk data, but not another client's without limit.
 #[test]
-fn a_client_that_opens_one_stream_after_another_has_no_more_than_its_share() {
+fn a_client_with_consecutive_streams_has_only_its_share() {
     let mut rig = link(BitRate::from_mbps(20), true);
     let bulk = download(&mut rig, HONEST, &App::default());
     rig.run(Span::from_secs(10), |_| false);
     let churn = |rig: &mut Rig, rounds: u64| {
         for _ in 0..rounds {
-            // 50 kB, 100 times a second: twice what the link carries.
+            // 50 kB, 100 times per second: twice the link rate.
             let app = App { end: true, ..App::default() };
             rig.open_by(2, "source-50000", &app);
             rig.run(Span::from_millis(10), |_| false);
@@ -188,16 +188,15 @@ fn a_client_that_opens_one_stream_after_another_has_no_more_than_its_share() {
     assert!(read > 10_000_000, "{read} bytes of {}", 12_500_000);
 }
 
-/// RLY-6.2: packets of many flows, each of which sends little and asks to go first, have no more
-/// than their client's share.
+/// RLY-6.2: packets of many sparse flows with expedited forwarding have only their client's share.
 #[test]
-fn packets_that_ask_to_go_first_leave_another_client_its_share() {
+fn expedited_packets_leave_another_client_its_share() {
     for dscp in [0, 46] {
         let mut rig = link(BitRate::from_mbps(20), true);
         let stream = upload(&mut rig, HONEST, "sink");
         let flood = |rig: &mut Rig, millis: u16| {
             for time in 0..millis {
-                // 40 packets of 100 octets in each millisecond: 32 Mbit/s.
+                // 40 packets of 100 octets per millisecond: 32 Mbit/s.
                 for number in 0..40 {
                     let mut packet = [0; 100];
                     (packet[0], packet[1], packet[9]) = (0x45, dscp << 2, 17);
@@ -217,9 +216,9 @@ fn packets_that_ask_to_go_first_leave_another_client_its_share() {
     }
 }
 
-/// A request of a client is answered as fast beside its own bulk as before.
+/// A request is not delayed by bulk data of its own client.
 #[test]
-fn a_request_goes_before_its_own_clients_bulk_and_before_others() {
+fn a_request_precedes_bulk_data_of_its_own_and_other_clients() {
     let mut rig = link(BitRate::from_mbps(20), true);
     for client in [HONEST, 2, 3] {
         download(&mut rig, client, &App::default());

@@ -1,4 +1,4 @@
-//! Relays end to end: what a gateway relies on.
+//! Streams over a pair of relays.
 
 mod rig;
 
@@ -12,7 +12,7 @@ fn mbps(rate: u64) -> BitRate {
     BitRate::from_mbps(rate)
 }
 
-/// A rig whose session is up.
+/// Returns a rig with an open session.
 fn connected(seed: u64, down: u64, up: u64) -> Rig {
     let mut rig = Rig::new(seed, mbps(down), mbps(up));
     assert!(rig.run(Span::from_secs(5), |rig| rig.connected.len() == 2), "no session");
@@ -49,7 +49,7 @@ fn a_request_is_answered_in_one_round_trip() {
 }
 
 #[test]
-fn a_request_under_bulk_is_answered_in_little_more() {
+fn a_request_during_bulk_is_answered_in_little_more() {
     let mut rig = connected(1, 10, 1);
     let bulk = rig.open("source-100000000", App::default());
     rig.run(Span::from_secs(8), |_| false);
@@ -65,7 +65,7 @@ fn a_request_under_bulk_is_answered_in_little_more() {
 
 /// RLY-4.5
 #[test]
-fn a_young_bulk_stream_does_not_stall_at_50_mbit() {
+fn a_new_bulk_stream_does_not_stall_at_50_mbit() {
     let mut rig = connected(1, 50, 5);
     let start = rig.now;
     let stream = rig.open("source-30000000", App { end: true, ..App::default() });
@@ -89,7 +89,7 @@ fn streams_share_the_link_evenly() {
 }
 
 #[test]
-fn thousands_of_streams_come_and_go() {
+fn thousands_of_streams_open_and_close() {
     let mut rig = connected(1, 10, 10);
     for _ in 0..3_000 {
         rig.open("echo", App::writer(300));
@@ -102,13 +102,13 @@ fn thousands_of_streams_come_and_go() {
 
 /// RLY-2.3
 #[test]
-fn half_close_is_kept_both_ways() {
+fn half_closed_streams_stay_open_in_the_other_direction() {
     let mut rig = connected(1, 10, 1);
-    // The client ends at once; the server goes on for seconds.
+    // The client sends a FIN at once; the server sends for seconds.
     let stream = rig.open("source-3000000", App { end: true, ..App::default() });
     assert!(rig.run(Span::from_secs(20), |rig| rig.app(Side::Terminal, stream).released));
     assert_eq!(rig.app(Side::Terminal, stream).read, 3_000_000);
-    // The server ends at once; the client goes on.
+    // The server sends a FIN at once; the client continues.
     let stream = rig.open("sink", App::writer(300_000));
     assert!(rig.run(Span::from_secs(20), |rig| rig.app(Side::Terminal, stream).released));
     assert_eq!(rig.app(Side::Hub, stream).read, 300_000);
@@ -129,9 +129,9 @@ fn a_refusal_and_its_reason_reach_the_client() {
     rig.assert_clean();
 }
 
-/// RLY-4.4: a terminal of which the hub is told so has less than others, young streams included.
+/// RLY-4.4: a terminal with a lower limit has less memory than others, including new streams.
 #[test]
-fn a_terminal_may_have_less_memory_than_others() {
+fn a_terminal_can_have_a_lower_memory_limit() {
     let held = |bytes: Option<u64>| {
         let mut rig = Rig::new(1, mbps(50), mbps(50));
         if let Some(bytes) = bytes {
@@ -143,7 +143,7 @@ fn a_terminal_may_have_less_memory_than_others() {
         rig.run(Span::from_secs(15), |_| false);
         rig.relay(Side::Hub).expect("connected").receive_allocated()
     };
-    // What a stream has in any case, and what chunks are not full of.
+    // The minimum of a stream, and partly filled chunks.
     let each = 10 * (16 << 10) + 10 * (32 << 10);
     assert!(held(None) > (2 << 20) + each);
     let less = held(Some(1 << 20));
@@ -152,7 +152,7 @@ fn a_terminal_may_have_less_memory_than_others() {
 
 /// RLY-2.4
 #[test]
-fn resets_in_mid_transfer_free_everything_at_both_ends() {
+fn resets_during_a_transfer_release_all_state_at_both_ends() {
     let mut rig = connected(1, 10, 10);
     rig.faults = Faults { loss: 0.05, ..Faults::default() };
     let streams: Vec<_> = (0..20).map(|_| rig.open("echo", App::writer(5_000_000))).collect();
@@ -162,7 +162,7 @@ fn resets_in_mid_transfer_free_everything_at_both_ends() {
         rig.relay(side).expect("relay").reset(stream, ResetReason::Aborted).expect("open");
         rig.apps.remove(&(side, stream));
         if at % 5 == 0 {
-            // Both at once.
+            // Both at the same time.
             let other = if at % 2 == 0 { Side::Hub } else { Side::Terminal };
             rig.relay(other).expect("relay").reset(stream, ResetReason::Aborted).expect("open");
             rig.apps.remove(&(other, stream));
@@ -175,7 +175,7 @@ fn resets_in_mid_transfer_free_everything_at_both_ends() {
     rig.faults = Faults::default();
     rig.run(Span::from_secs(10), |_| false);
     rig.assert_clean();
-    // The shared credit came back as well: a new stream runs at full speed.
+    // The shared credit is released as well: a new stream runs at the full rate.
     let stream = rig.open("source-5000000", App { end: true, ..App::default() });
     let start = rig.now;
     assert!(rig.run(Span::from_secs(10), |rig| rig.app(Side::Terminal, stream).ended));
@@ -183,7 +183,7 @@ fn resets_in_mid_transfer_free_everything_at_both_ends() {
 }
 
 #[test]
-fn a_path_mtu_that_shrinks_in_mid_transfer_loses_nothing() {
+fn a_smaller_path_mtu_during_a_transfer_loses_no_data() {
     let mut rig = connected(1, 10, 1);
     rig.faults = Faults { loss: 0.02, ..Faults::default() };
     let stream = rig.open("source-3000000", App { end: true, ..App::default() });
@@ -199,7 +199,7 @@ fn a_path_mtu_that_shrinks_in_mid_transfer_loses_nothing() {
 
 /// RLY-4.4
 #[test]
-fn whoever_does_not_read_holds_up_only_himself_and_memory_is_bounded() {
+fn a_reader_that_stops_blocks_only_itself_and_memory_is_bounded() {
     let mut terminal = RelayConfig::new("boat").with_rates(Some(mbps(20)), Some(mbps(20)));
     terminal.receive_pool = 8 << 20;
     terminal.shared_credit = 4 << 20;
@@ -207,7 +207,7 @@ fn whoever_does_not_read_holds_up_only_himself_and_memory_is_bounded() {
     let hub = terminal.clone();
     let mut rig = Rig::with(1, terminal, hub);
     rig.run(Span::from_secs(3), |_| false);
-    // Sixty servers that do not read, each offered more than the pool holds.
+    // Sixty servers that do not read, each offered more than the pool.
     for _ in 0..60 {
         rig.open("deaf", App::writer(20_000_000));
     }
@@ -218,14 +218,14 @@ fn whoever_does_not_read_holds_up_only_himself_and_memory_is_bounded() {
     assert_eq!(rig.app(Side::Hub, stream).read, 4_000_000);
     let took = rig.now.since(start);
     assert!(took < Span::from_secs(8), "{took} for what takes 1.7 s and a few round trips");
-    // The chunks of a buffer are 16 KB: each stream may have one that is not full.
+    // Chunks of a buffer have 16 KB: each stream may have one partly filled.
     let bound = rig.hub_config.receive_bound() + 61 * (16 << 10);
     assert!(rig.fullest[1] as u64 <= bound, "{} of {bound}", rig.fullest[1]);
     assert!(rig.fullest[1] > 1 << 20, "the test fills the pool");
     assert_eq!(violations(&mut rig), 0);
 }
 
-/// What either side took from the other for a breach of its credit.
+/// Returns how many violations of flow control either side has detected.
 fn violations(rig: &mut Rig) -> u64 {
     let statistics = |rig: &mut Rig, side| rig.relay(side).expect("relay").statistics();
     [Side::Terminal, Side::Hub].map(|side| statistics(rig, side).credit_violations).iter().sum()
@@ -233,7 +233,7 @@ fn violations(rig: &mut Rig) -> u64 {
 
 /// RLY-4.2
 #[test]
-fn honest_senders_stay_within_shared_credit_that_is_short() {
+fn senders_stay_within_scarce_shared_credit() {
     for seed in 0..6 {
         let mut terminal = RelayConfig::new("boat").with_rates(Some(mbps(20)), Some(mbps(20)));
         terminal.shared_credit = 256 << 10;
@@ -246,7 +246,7 @@ fn honest_senders_stay_within_shared_credit_that_is_short() {
         for round in 0..8 {
             for (at, &stream) in streams.iter().enumerate() {
                 let app = rig.apps.get_mut(&(Side::Terminal, stream)).expect("app");
-                // At first nobody reads, until all credit is out.
+                // At first there is no reader, until all credit is used.
                 app.deaf = round < 3 || (at + round) % 3 == 0;
                 rig.pump(Side::Terminal, stream);
             }
@@ -265,7 +265,7 @@ fn honest_senders_stay_within_shared_credit_that_is_short() {
 }
 
 #[test]
-fn a_reader_that_pauses_goes_on_where_it_stopped() {
+fn a_paused_reader_continues_where_it_stopped() {
     let mut rig = connected(1, 10, 1);
     rig.faults = Faults { loss: 0.1, ..Faults::default() };
     let app = App { end: true, ..App::default() };
@@ -275,7 +275,7 @@ fn a_reader_that_pauses_goes_on_where_it_stopped() {
             rig.apps.get_mut(&(Side::Terminal, stream)).expect("app").deaf = round % 2 == 0;
             rig.pump(Side::Terminal, stream);
         }
-        // Long enough for all that can go to be gone, and for the link to fall silent.
+        // Long enough to send everything that flow control permits, and for the link to be idle.
         rig.run(Span::from_secs(15), |_| false);
     }
     assert!(rig.run(Span::from_secs(60), |rig| rig.all_over(Side::Terminal)), "stalled");
@@ -285,7 +285,7 @@ fn a_reader_that_pauses_goes_on_where_it_stopped() {
 
 /// RLY-2.6
 #[test]
-fn a_flood_of_opens_is_refused_here_and_there() {
+fn a_flood_of_opens_is_refused_at_both_ends() {
     let mut rig = connected(1, 10, 10);
     let limit = rig.hub_config.max_streams;
     for _ in 0..limit {
@@ -296,7 +296,7 @@ fn a_flood_of_opens_is_refused_here_and_there() {
     rig.run(Span::from_secs(5), |_| false);
     assert!(rig.apps.iter().all(|((side, _), app)| *side == Side::Hub || app.accepted));
 
-    // A terminal that does not know the hub's limit yet is told by refusals.
+    // A terminal without the hub's limit learns of it by refusals.
     let terminal = RelayConfig::new("boat").with_rates(Some(mbps(10)), Some(mbps(10)));
     let hub = RelayConfig { max_streams: 20, ..terminal.clone() };
     let mut rig = Rig::with(1, terminal, hub);
@@ -311,7 +311,7 @@ fn a_flood_of_opens_is_refused_here_and_there() {
 
 /// RLY-2.7
 #[test]
-fn a_hub_that_restarts_is_found_and_streams_are_over() {
+fn a_restarted_hub_is_detected_and_streams_are_reset() {
     let mut rig = connected(1, 10, 1);
     rig.open("echo", App::writer(1_000_000));
     rig.run(Span::from_secs(1), |_| false);
@@ -326,9 +326,9 @@ fn a_hub_that_restarts_is_found_and_streams_are_over() {
 }
 
 #[test]
-fn a_session_that_is_refused_is_asked_for_again() {
+fn a_refused_session_is_requested_again() {
     let mut rig = Rig::new(1, mbps(10), mbps(1));
-    // Hello, Welcome, BGN; then the BGNAK is lost and the hub stops, so that RST is the answer.
+    // Hello, Welcome, BGN; then the BGNAK is lost and the hub stops, so that the response is RST.
     rig.run(Span::from_millis(850), |_| false);
     rig.faults.loss = 1.0;
     rig.run(Span::from_millis(100), |_| false);
@@ -344,7 +344,7 @@ fn a_session_that_is_refused_is_asked_for_again() {
 }
 
 #[test]
-fn a_terminal_that_restarts_is_known_again() {
+fn a_restarted_terminal_is_recognised() {
     let mut rig = connected(1, 10, 1);
     rig.open("source-9000000", App::default());
     rig.run(Span::from_secs(1), |_| false);
@@ -357,7 +357,7 @@ fn a_terminal_that_restarts_is_known_again() {
 }
 
 #[test]
-fn an_outage_of_ten_seconds_costs_no_stream() {
+fn an_outage_of_ten_seconds_resets_no_stream() {
     let mut rig = connected(1, 10, 1);
     let stream = rig.open("source-10000000", App { end: true, ..App::default() });
     rig.run(Span::from_secs(3), |_| false);
@@ -368,7 +368,7 @@ fn an_outage_of_ten_seconds_costs_no_stream() {
 }
 
 #[test]
-fn a_quiet_hour_keeps_the_session() {
+fn an_idle_hour_keeps_the_session() {
     let mut rig = connected(1, 10, 1);
     rig.run(Span::from_secs(3_600), |_| false);
     assert!(rig.disconnected.is_empty());
@@ -377,7 +377,7 @@ fn a_quiet_hour_keeps_the_session() {
 }
 
 #[test]
-fn the_return_channel_is_quiet_during_a_download() {
+fn a_download_uses_little_of_the_return_channel() {
     let mut rig = connected(1, 10, 1);
     for streams in [1, 50, 450] {
         for _ in 0..streams {
@@ -392,7 +392,7 @@ fn the_return_channel_is_quiet_during_a_download() {
 }
 
 #[test]
-fn a_side_that_closes_is_gone_for_the_other_at_once() {
+fn a_closing_side_is_removed_at_the_other_immediately() {
     for side in [Side::Terminal, Side::Hub] {
         let mut rig = connected(1, 10, 1);
         rig.open("source-9000000", App::default());
@@ -409,8 +409,8 @@ fn a_side_that_closes_is_gone_for_the_other_at_once() {
 }
 
 #[test]
-fn a_loss_is_told_also_long_after_the_beginning() {
-    // Longer than a newcomer has to speak: the hub must not take this one for such a newcomer.
+fn a_loss_is_reported_long_after_the_start() {
+    // Longer than the timeout of associations without payload, which must not apply.
     let mut rig = connected(1, 10, 1);
     rig.open("source-1000000", App { end: true, ..App::default() });
     rig.run(Span::from_secs(100), |_| false);
@@ -419,7 +419,7 @@ fn a_loss_is_told_also_long_after_the_beginning() {
     assert!(rig.run(Span::from_secs(10_000), told), "{:?}", rig.disconnected);
     assert_eq!(rig.hub.totals().sessions, 1);
 
-    // What a hub has done is not forgotten when it closes, either.
+    // The counters of a hub remain after it closes.
     let mut rig = connected(1, 10, 1);
     rig.open("source-1000000", App { end: true, ..App::default() });
     rig.run(Span::from_secs(100), |_| false);

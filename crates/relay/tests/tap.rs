@@ -1,9 +1,9 @@
-//! A tap at each end sees the same segments, in the clear, and changes nothing.
+//! A tap at each end receives the same decrypted segments without affecting them.
 
 use relay::{Event, Hub, Priority, Relay, RelayConfig, Tap, Target, TransmitBatch, Way};
 use units::{Instant, RngStream, Span};
 
-/// Hands over everything that either side sends, for a while.
+/// Delivers everything that either side sends, for a while.
 fn run(terminal: &mut Relay, hub: &mut Hub, now: &mut Instant) -> Vec<Event> {
     let here = "192.0.2.1:4500".parse().unwrap();
     let mut events = Vec::new();
@@ -49,11 +49,11 @@ fn both_ends_see_the_same_segments() {
     assert_eq!(collect(&there, Way::Out), collect(&here, Way::In));
     assert_eq!(collect(&there, Way::In), collect(&here, Way::Out));
     let up = collect(&there, Way::Out);
-    // The first segment begins the session (BGN), and the request is readable in one of them.
+    // The first segment begins the session (BGN), and one of them contains the request.
     assert_eq!(up[0][0] & 0x10, 0x10);
     assert!(up.iter().any(|segment| segment.ends_with(b"GET / HTTP/1.0\r\n\r\n")));
 
-    // Another terminal's payloads are not asked for; and nothing is taken once it is closed.
+    // Another terminal's payloads are not captured, and none after the tap is closed.
     hub.set_tap(Some(Tap::new(Some("bus".into()), 1 << 20)));
     terminal.set_tap(None);
     terminal.write(now, stream, b"more").unwrap();

@@ -1,7 +1,7 @@
-//! X25519 that remembers what it has computed.
+//! X25519 with a cache of results.
 //!
-//! Scripts differ in what the network does, hardly ever in keys: the same few agreements come again
-//! and again, and are most of a script's time. Only a fuzzer's build has this module.
+//! Scripts differ in the network's behaviour, and rarely in keys: the same few key agreements are
+//! repeated and dominate the run time. Only fuzzing builds have this module.
 
 use snow::params::DHChoice;
 use snow::resolvers::{CryptoResolver, DefaultResolver};
@@ -9,18 +9,18 @@ use snow::types::{Dh, Random};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// Agreements that are remembered; then all are forgotten. Keys that a script has damaged are new
+/// Maximum number of cached agreements, after which the cache is cleared. Corrupted keys are new
 /// each time.
 const REMEMBERED: usize = 4096;
 
-/// A private key, and the public one that it met; the curve's base point for none.
+/// A private and a public key; the curve's base point if there is none.
 type Met = ([u8; 32], Option<[u8; 32]>);
 
 thread_local! {
     static KNOWN: RefCell<BTreeMap<Met, Option<[u8; 32]>>> = RefCell::default();
 }
 
-/// The curve of `choice`, as snow has it but for the time that it takes.
+/// Returns the curve of `choice` as snow implements it, except for the run time.
 pub(crate) fn remembering(choice: &DHChoice) -> Option<Box<dyn Dh>> {
     matches!(choice, DHChoice::Curve25519)
         .then(|| -> Box<dyn Dh> { Box::new(Remembering { private: [0; 32], public: [0; 32] }) })
@@ -32,7 +32,7 @@ struct Remembering {
 }
 
 impl Remembering {
-    /// What comes of the private key and `public`, or `None` where the curve refuses it.
+    /// Returns the agreement of the private key and `public`, or `None` if the curve rejects it.
     fn agree(&self, public: Option<[u8; 32]>) -> Option<[u8; 32]> {
         let compute = || {
             let mut real = DefaultResolver.resolve_dh(&DHChoice::Curve25519)?;

@@ -1,4 +1,4 @@
-//! The hub's side: grants associations and keeps those of many terminals apart by index.
+//! The hub's side: accepts associations of many terminals and identifies them by index.
 
 mod limits;
 mod responses;
@@ -30,49 +30,49 @@ use std::sync::Arc;
 use table::{InForce, Owner, Pending, Table};
 use units::{Instant, Span};
 
-/// Unknowns to one address (of IPv6 to one network of 64 bits), in each of its two places: a flood
-/// from elsewhere hides no restart of the hub's from a terminal.
+/// Rate of Unknowns to one address (in IPv6 to one network of 64 bits), in each of its two slots,
+/// so that a flood from other addresses does not hide a restart of the hub.
 const UNKNOWN: RateLimit = RateLimit { interval: Span::from_millis(500), burst: 2 };
 
-/// What a datagram meant to a hub.
+/// Result of a datagram at a hub.
 #[derive(Debug, PartialEq, Eq)]
 pub enum HubReceived<'d> {
-    /// A payload from a terminal, opened in place.
+    /// A payload from a terminal, decrypted in place.
     Payload {
         /// The terminal.
         peer: PeerId,
-        /// What it is for.
+        /// Kind of the payload.
         kind: Sealed,
-        /// What it sent.
+        /// The payload.
         payload: &'d mut [u8],
-        /// Its position among the datagrams of the terminal.
+        /// Position among the datagrams of the terminal.
         order: SendOrder,
-        /// Whether it is the association's first, which puts it in force.
+        /// Whether it is the association's first payload, which activates it.
         first: bool,
-        /// The association of the same terminal that ended with it.
+        /// The association of the same terminal that it replaced.
         replaced: Option<PeerId>,
     },
-    /// Nothing for the layer above (answers may wait to be sent).
+    /// Nothing for the upper layer (responses may be queued).
     Nothing,
 }
 
-/// A terminal whose key is known.
+/// A configured terminal.
 #[derive(Debug)]
 struct Terminal {
     name: Arc<str>,
     preshared: PresharedKey,
-    /// The timestamp of the last Hello that was accepted.
+    /// Timestamp of the last accepted Hello.
     latest: u64,
 }
 
 impl Terminal {
-    /// Whether a Hello gets the same answer from both.
+    /// Returns true if a Hello gets the same response from both.
     fn is_like(&self, other: &Self) -> bool {
         self.name == other.name && self.preshared == other.preshared
     }
 }
 
-/// What a hub with keys has beside one without.
+/// Additional state of a hub with keys.
 #[derive(Debug)]
 struct Secrets {
     keys: Arc<Keys>,
@@ -89,20 +89,20 @@ pub struct Hub {
     secrets: Option<Secrets>,
     table: Table,
     answers: ResponseQueue,
-    /// What is announced to terminals of which that is not the usual, by name.
+    /// Announced limits by terminal, where they differ from the default.
     limits: BTreeMap<String, Limits>,
     unknowns: ResponseLimiter,
-    /// Where terminals were heard from.
+    /// Addresses from which terminals were received.
     acquainted: VerifiedSenders,
-    /// Under which addresses stand for numbers there.
+    /// Key of the hashes of these addresses.
     seed: u64,
     counters: Counters,
-    /// No association is made any more.
+    /// Whether new associations are rejected.
     draining: bool,
 }
 
 impl Hub {
-    /// A hub that has heard of no terminal yet.
+    /// Creates a hub without associations.
     pub fn new(config: Config, entropy: impl Entropy + 'static) -> Self {
         let mut entropy: Box<dyn Entropy> = Box::new(entropy);
         let secrets = match &config.security {
@@ -130,28 +130,27 @@ impl Hub {
         }
     }
 
-    /// Makes no association from now on: drops the Hellos for one, which terminals repeat until
-    /// the successor of this hub answers. Those that exist continue, with new keys when due.
+    /// Rejects new associations from now on: drops their Hellos, which terminals repeat until the
+    /// successor of this hub responds. Existing associations continue, including key renewals.
     pub fn drain(&mut self) {
         self.draining = true;
     }
 
-    /// Whether no association is made any more.
+    /// Returns true if new associations are rejected.
     pub fn is_draining(&self) -> bool {
         self.draining
     }
 
-    /// This hub's public key, where it has keys.
+    /// Returns this hub's public key, if it has keys.
     pub fn public_key(&self) -> Option<PublicKey> {
         self.secrets.as_ref().map(|secrets| secrets.keys.public())
     }
 
-    /// Takes `keys` for those that this hub has had, of which the private one must be the same;
-    /// the associations of terminals that are not known any more, or not under that name, end.
-    /// Returns these.
+    /// Replaces the configured keys, with the same private key. Associations of terminals that are
+    /// no longer configured under the same name end, and are returned.
     ///
     /// # Panics
-    /// When the hub has no keys, or the private one is another.
+    /// If the hub has no keys, or the private key differs.
     pub fn set_keys(&mut self, keys: Arc<Keys>) -> Vec<PeerId> {
         let secrets = self.secrets.as_mut().expect("a hub with keys");
         assert!(secrets.keys.public() == keys.public(), "the private key is another");
@@ -173,46 +172,46 @@ impl Hub {
         self.table.keep_only(&owners)
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) has something to do again.
+    /// Returns when [`handle_timeout`](Self::handle_timeout) must be called next.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.table.next_expiry()
     }
 
-    /// Drops the keys that are good for nothing by `now`.
+    /// Removes keys that have expired by `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.table.expire(now, &self.config);
     }
 
-    /// What happened to datagrams so far.
+    /// Returns the counters of datagrams.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Pairs of keys that are kept.
+    /// Returns the number of stored pairs of keys.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn kept(&self) -> usize {
         self.table.kept()
     }
 
-    /// Where the terminal was last heard from.
+    /// Returns the current address of a terminal.
     pub fn address(&self, peer: PeerId) -> Option<SocketAddr> {
         self.table.peer(peer).map(|peer| peer.address)
     }
 
-    /// What the terminal is called: by the list of keys, or by itself where there is none.
+    /// Returns the name of a terminal: the configured one, or its own without keys.
     pub fn name(&self, peer: PeerId) -> Option<&str> {
         self.table.peer(peer).map(|peer| &*peer.owner.name)
     }
 
-    /// What the terminal announced.
+    /// Returns the limits that a terminal announced.
     pub fn limits(&self, peer: PeerId) -> Option<Limits> {
         self.table.peer(peer).map(|peer| peer.limits)
     }
 
-    /// Takes a datagram that came from `from`.
+    /// Processes a datagram from `from`.
     ///
     /// # Errors
-    /// When it is not whole, not new or of no known association; it has been counted.
+    /// If it is damaged, a replay, or of no known association; it has been counted.
     pub fn handle_datagram<'d>(
         &mut self,
         now: Instant,
@@ -274,8 +273,8 @@ impl Hub {
                 }
             };
         self.counters.renewals += u64::from(renewed);
-        // Who moves is found again by the first datagram from the new place. With the null suite
-        // anyone can pretend to have moved; a real suite's tag forbids that.
+        // The first datagram from a new address migrates the path. In the null suite anyone can
+        // forge it; the tag of another suite prevents this.
         if (newest && self.table.moved(peer, index, from)) || first || renewed {
             self.acquainted.put(hash(from.ip(), self.seed));
         }
@@ -331,7 +330,7 @@ impl Hub {
         self.answer_hello(now, from, heard, said)
     }
 
-    /// A Hello that comes again gets the same answer: the Welcome was lost or is on its way.
+    /// A repeated Hello gets the same response: the Welcome was lost or is in flight.
     fn answer_again(&mut self, from: SocketAddr, hello: &[u8]) -> bool {
         let Some(welcome) = self.table.welcome(hello) else {
             return false;
@@ -386,7 +385,7 @@ impl Hub {
         Ok(HubReceived::Nothing)
     }
 
-    /// Who says a Hello, and his last one's timestamp, if there is a place for him.
+    /// Returns the sender of a Hello and its last timestamp, if there is a slot for it.
     fn admit(&mut self, now: Instant, heard: &ReceivedHello) -> Result<(Owner, u64), OpenError> {
         let (owner, latest) = match &heard.from {
             From::Name { name, .. } => (Owner { name: name.as_str().into(), key: None }, 0),
@@ -410,15 +409,15 @@ impl Hub {
         Ok((owner, latest))
     }
 
-    /// A Hello that is not later than the last: a replay, or a terminal whose clock was set back.
-    /// The answer makes no association, and tells what time to begin with.
+    /// Processes a Hello that is not later than the last: a replay, or a terminal whose clock was
+    /// set back. The response creates no association, and contains the latest timestamp.
     fn answer_stale(
         &mut self,
         from: SocketAddr,
         heard: ReceivedHello,
         latest: u64,
     ) -> Result<HubReceived<'static>, OpenError> {
-        // The last one itself, late: its answer has done its work.
+        // A delayed duplicate of the last Hello, whose response is no longer needed.
         if heard.payload.timestamp == latest {
             return Err(OpenError::Stale);
         }
@@ -442,22 +441,23 @@ impl Hub {
         self.answers.push_first(to, bytes);
     }
 
-    /// Puts the next answer (a Welcome, an Unknown or a Cookie) into `batch`; returns where it
-    /// goes.
+    /// Writes the next response (a Welcome, an Unknown or a Cookie) to `batch`; returns its
+    /// destination.
     pub fn poll_transmit(&mut self, batch: &mut TransmitBatch<'_>) -> Option<SocketAddr> {
         self.answers.poll_transmit(batch)
     }
 
-    /// Whether an answer waits to be sent.
+    /// Returns true if a response is queued.
     pub fn has_answers(&self) -> bool {
         !self.answers.is_empty()
     }
 
-    /// Seals `datagram` for `peer` in place, whose payload stands between 8 and 16 bytes of room;
-    /// returns where it goes, or `None` when the association is gone, or its keys are too old.
+    /// Encrypts `datagram` for `peer` in place, with the payload between 8 octets of header and 16
+    /// of tag; returns its destination, or `None` if the association has ended or its keys have
+    /// expired.
     ///
     /// # Panics
-    /// When `datagram` is shorter than [`OVERHEAD`](crate::OVERHEAD).
+    /// If `datagram` is shorter than [`OVERHEAD`](crate::OVERHEAD).
     pub fn seal(
         &mut self,
         now: Instant,
@@ -474,13 +474,13 @@ impl Hub {
         Some(address)
     }
 
-    /// Ends an association; what still comes under it is answered by Unknown.
+    /// Ends an association; its further datagrams are answered by Unknown.
     pub fn remove(&mut self, peer: PeerId) {
         self.table.remove(peer);
     }
 }
 
-/// Those that `keys` know, with what is remembered of them in `before`.
+/// Returns the terminals configured in `keys`, with their state from `before`.
 fn terminals(keys: &Keys, before: &BTreeMap<PublicKey, Terminal>) -> BTreeMap<PublicKey, Terminal> {
     let terminal = |known: &crate::keys::Known| Terminal {
         name: known.name.as_str().into(),
@@ -489,8 +489,8 @@ fn terminals(keys: &Keys, before: &BTreeMap<PublicKey, Terminal>) -> BTreeMap<Pu
     };
     let remembering = |known: &crate::keys::Known| {
         let mut terminal = terminal(known);
-        // With another secret or name the last Hello may have got an answer that is of no use, and
-        // comes again: it must be heard as after a restart of the hub.
+        // With another secret or name the response to the last Hello may have been useless: its
+        // repetition is processed as after a restart of the hub.
         if let Some(old) = before.get(&known.public).filter(|old| old.is_like(&terminal)) {
             terminal.latest = old.latest;
         }

@@ -13,10 +13,10 @@ use units::Instant;
 /// Maximum number of queued responses of each priority.
 const MAX_QUEUED: usize = 64;
 
-/// Responses that are waiting to be sent.
+/// Queued responses.
 #[derive(Debug, Default)]
 pub(super) struct ResponseQueue {
-    /// Welcomes, which precede all others.
+    /// Welcomes, which have priority.
     first: VecDeque<(SocketAddr, Vec<u8>)>,
     others: VecDeque<(SocketAddr, Vec<u8>)>,
 }
@@ -51,8 +51,8 @@ impl ResponseQueue {
 }
 
 impl Hub {
-    /// Tells the sender of a datagram that its index is not known, as far as the limits of responses
-    /// allow. An Unknown is 24 octets, the smallest datagram there is.
+    /// Responds to a datagram with an unknown index, within the limits of responses. An Unknown has
+    /// 24 octets, the minimum size of a datagram.
     pub(super) fn answer_unknown(&mut self, now: Instant, from: SocketAddr, header: Header) {
         let known = self.acquainted.has(hash(from.ip(), self.seed));
         if !self.unknowns.take(now, from, OVERHEAD, known) {
@@ -66,8 +66,8 @@ impl Hub {
         self.answers.push(from, bytes);
     }
 
-    /// Tells the sender of a datagram of another version which versions this side understands, as
-    /// far as the limits of responses allow.
+    /// Responds to a datagram of another version with the supported versions, within the limits of
+    /// responses.
     pub(super) fn answer_version(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
         let Some(bytes) = version::answer(datagram) else { return };
         let known = self.acquainted.has(hash(from.ip(), self.seed));

@@ -4,8 +4,8 @@
 //!   Hello ──▶ Pending ──first datagram──▶ Current ──renewed──▶ Previous ──a minute──▶ gone
 //! ```
 //!
-//! An association has one current pair of keys, at most one previous, and its terminal at most
-//! one pending.
+//! An association has one current pair of keys and at most one previous pair; its terminal has at
+//! most one pending pair.
 
 use crate::channel::{Channel, KeyPair};
 use crate::config::{Config, Limits};
@@ -28,35 +28,35 @@ impl core::fmt::Display for PeerId {
     }
 }
 
-/// A terminal: what it is called, and the key that it has proved to own.
+/// A terminal: its name, and the key whose possession it has proved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
     pub(super) name: Arc<str>,
     pub(super) key: Option<PublicKey>,
 }
 
-/// An association in force.
+/// An active association.
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) owner: Owner,
     pub(super) address: SocketAddr,
     pub(super) limits: Limits,
-    /// Its name on the wire.
+    /// Its identifier on the wire.
     association: u64,
-    /// The indices of its keys, as long as these are held.
+    /// Indices of its stored keys.
     current: Option<u32>,
     previous: Option<u32>,
 }
 
-/// What was agreed on and is not in force yet.
+/// A completed handshake that is not active yet.
 #[derive(Debug)]
 pub(super) struct Pending {
     pub(super) owner: Owner,
     pub(super) limits: Limits,
     pub(super) association: u64,
-    /// The association that gets these keys; none: a new one.
+    /// The association that gets these keys; `None` for a new one.
     pub(super) continues: Option<PeerId>,
-    /// The Hello without what changes when it comes again.
+    /// The Hello without the fields that change when it is repeated.
     pub(super) hello: Box<[u8]>,
     pub(super) welcome: Vec<u8>,
 }
@@ -65,7 +65,7 @@ pub(super) struct Pending {
 enum Stage {
     Pending(Box<Pending>),
     Current(PeerId),
-    /// Opens until then.
+    /// End of its validity.
     Previous(PeerId, Instant),
 }
 
@@ -76,7 +76,7 @@ struct Held {
 }
 
 impl Held {
-    /// When the keys are good for nothing any more, if ever.
+    /// Returns when the keys expire.
     fn expiry(&self, config: &Config) -> Option<Instant> {
         let old = config.is_secret().then(|| self.channel.made() + config.expire_after);
         let late = match &self.stage {
@@ -91,12 +91,12 @@ impl Held {
     }
 }
 
-/// What a datagram that opened has done.
+/// Effect of a decrypted datagram.
 pub(super) struct InForce {
     pub(super) peer: PeerId,
     pub(super) first: bool,
     pub(super) replaced: Option<PeerId>,
-    /// An association goes on under new keys.
+    /// An association continues under new keys.
     pub(super) renewed: bool,
 }
 
@@ -105,9 +105,9 @@ pub(super) struct Table {
     peers: BTreeMap<PeerId, Peer>,
     held: BTreeMap<u32, Held>,
     last_peer: u32,
-    /// Pairs of keys made so far.
+    /// Number of pairs of keys created so far.
     keys_made: u64,
-    /// No keys are to be dropped before.
+    /// Earliest expiry of keys.
     next_expiry: Option<Instant>,
 }
 
@@ -121,13 +121,13 @@ impl Table {
         self.peers.get(&peer)
     }
 
-    /// The channel to seal under.
+    /// Returns the channel for sending.
     pub(super) fn current(&mut self, peer: PeerId) -> Option<&mut Channel> {
         let index = self.peers.get(&peer)?.current?;
         self.held.get_mut(&index).map(|held| &mut held.channel)
     }
 
-    /// The channel to open what comes for `index`, if it is good at `now`.
+    /// Returns the channel for receiving under `index`, if it is valid at `now`.
     pub(super) fn channel(
         &mut self,
         now: Instant,
@@ -141,12 +141,12 @@ impl Table {
         self.held.get_mut(&index).map(|held| &mut held.channel)
     }
 
-    /// When keys are good for nothing any more, or earlier.
+    /// Returns the earliest expiry of keys, or an earlier time.
     pub(super) fn next_expiry(&self) -> Option<Instant> {
         self.next_expiry
     }
 
-    /// Drops the keys that are good for nothing by `now`, whether anything comes under them or not.
+    /// Removes expired keys, even if nothing is received under them.
     pub(super) fn expire(&mut self, now: Instant, config: &Config) {
         if self.next_expiry.is_none_or(|at| at > now) {
             return;
@@ -158,8 +158,7 @@ impl Table {
         self.next_expiry = self.held.values().filter_map(|held| held.expiry(config)).min();
     }
 
-    /// Drops the keys of `index`; their association does not know it any more, for it may be
-    /// another's tomorrow.
+    /// Removes the keys of `index`, also from their association, because the index may be reused.
     fn forget(&mut self, index: u32) {
         let Some(held) = self.held.remove(&index) else { return };
         let id = match held.stage {
@@ -172,16 +171,15 @@ impl Table {
         }
     }
 
-    /// Comes back at `at`, or earlier.
+    /// Requests a timeout at `at` or earlier.
     fn expire_by(&mut self, at: Option<Instant>) {
         self.next_expiry = self.next_expiry.into_iter().chain(at).min();
     }
 
-    /// A datagram from `from` has opened under `index`, which puts its keys in force.
+    /// Activates the keys under which a datagram from `from` was decrypted.
     ///
     /// # Errors
-    /// Where they were to continue an association that is gone, and where others have taken all
-    /// places since the Welcome.
+    /// If their association has ended, or if all slots have been taken since the Welcome.
     pub(super) fn in_force(
         &mut self,
         now: Instant,
@@ -228,8 +226,8 @@ impl Table {
         known(id, true)
     }
 
-    /// A new association `id` is in force, in the place of the same terminal's others; returns the
-    /// one that was.
+    /// Activates a new association `id` in place of the same terminal's previous one; returns the
+    /// latter.
     fn begin(
         &mut self,
         id: PeerId,
@@ -257,8 +255,8 @@ impl Table {
         replaced
     }
 
-    /// The newest datagram under `index` came from `from`; whether that is another place than
-    /// before. Old keys move nobody.
+    /// Migrates the path to `from`, the source of the newest datagram under `index`; returns
+    /// whether it changed. Previous keys do not migrate it.
     pub(super) fn moved(&mut self, peer: PeerId, index: u32, from: SocketAddr) -> bool {
         let Some(peer) = self.peers.get_mut(&peer) else { return false };
         let moved = peer.current == Some(index) && peer.address != from;
@@ -268,7 +266,7 @@ impl Table {
         moved
     }
 
-    /// The Welcome to `hello`, while its keys are not in force.
+    /// Returns the Welcome to `hello` while its keys are not active.
     pub(super) fn welcome(&self, hello: &[u8]) -> Option<Vec<u8>> {
         self.held.values().find_map(|held| match &held.stage {
             Stage::Pending(pending) if *pending.hello == *hello => Some(pending.welcome.clone()),
@@ -276,13 +274,13 @@ impl Table {
         })
     }
 
-    /// The association in force of `owner`, if it is `association`.
+    /// Returns the active association of `owner` if it is `association`.
     pub(super) fn find(&self, owner: &Owner, association: u64) -> Option<PeerId> {
         let found = self.peers.iter().find(|(_, peer)| peer.owner == *owner)?;
         (association != 0 && found.1.association == association).then_some(*found.0)
     }
 
-    /// Keeps what was agreed on until a datagram comes under it.
+    /// Stores a completed handshake until the first datagram under its keys.
     pub(super) fn add(
         &mut self,
         now: Instant,
@@ -298,7 +296,7 @@ impl Table {
         self.held.insert(index, held);
     }
 
-    /// Forgets what was agreed on with `owner` and led nowhere.
+    /// Removes the pending handshake of `owner`.
     pub(super) fn drop_pending(&mut self, owner: &Owner) {
         self.held.retain(|_, held| match &held.stage {
             Stage::Pending(pending) => pending.owner != *owner,
@@ -306,19 +304,18 @@ impl Table {
         });
     }
 
-    /// Whether `owner` may have an association: it has one, or not all are taken.
+    /// Returns true if `owner` may have an association: it has one, or there is a free slot.
     pub(super) fn has_place(&self, config: &Config, owner: &Owner) -> bool {
         self.peers.len() < config.max_terminals
             || self.peers.values().any(|peer| peer.owner == *owner)
     }
 
-    /// Without keys, anyone may come under any name: forgets what was never put in force, so that
-    /// one more fits.
+    /// Removes a handshake that was never activated, because without keys anyone can use any name.
     pub(super) fn make_room(&mut self, now: Instant, config: &Config, owner: &Owner) {
         self.held.retain(|_, held| match &held.stage {
             Stage::Pending(pending) => {
                 let fresh = now.since(held.channel.made()) < config.pending_lifetime;
-                // A newer Hello of the same terminal takes the place of one that led nowhere.
+                // A newer Hello of the same terminal replaces its pending handshake.
                 fresh && pending.owner != *owner
             }
             Stage::Current(_) | Stage::Previous(..) => true,
@@ -333,7 +330,7 @@ impl Table {
         }
     }
 
-    /// Ends the associations of all who are not among `owners`; returns them.
+    /// Ends the associations of all terminals that are not among `owners`; returns them.
     pub(super) fn keep_only(&mut self, owners: &[Owner]) -> Vec<PeerId> {
         let gone = |owner: &Owner| !owners.contains(owner);
         let ended: Vec<PeerId> =
@@ -348,7 +345,7 @@ impl Table {
         ended
     }
 
-    /// Drops the Welcomes that wait to be confirmed by terminals whose key `is_other`.
+    /// Removes pending handshakes of terminals whose key `is_other`.
     pub(super) fn forget_answers(&mut self, is_other: impl Fn(&PublicKey) -> bool) {
         self.held.retain(|_, held| match &held.stage {
             Stage::Pending(pending) => !pending.owner.key.as_ref().is_some_and(&is_other),
@@ -364,9 +361,9 @@ impl Table {
         }
     }
 
-    /// An index that is not in use; never 0, which stands for none.
+    /// Returns an unused index, which is never 0.
     pub(super) fn free_index(&self, entropy: &mut dyn Entropy) -> u32 {
-        // There are 2²⁴ indices and at most a few hundred in use.
+        // There are 2²⁴ indices, of which at most a few hundred are used.
         loop {
             let index = u32::from_be_bytes(draw(entropy)) & INDEX_MASK;
             if index != 0 && !self.held.contains_key(&index) {
@@ -397,7 +394,7 @@ mod tests {
         Config { security: Security::Noise(keys.into()), ..Config::new("hub") }
     }
 
-    /// Keys under `index` are in force for the terminal called `name`.
+    /// Activates keys under `index` for the terminal `name`.
     fn agree(
         table: &mut Table,
         now: Instant,
@@ -415,7 +412,7 @@ mod tests {
 
     /// ASC-8.3, ASC-8.4
     #[test]
-    fn keys_are_dropped_when_they_are_over_though_nothing_comes() {
+    fn keys_expire_without_received_datagrams() {
         let mut table = Table::default();
         let peer = agree(&mut table, at(0), ("boat", 1), None);
         agree(&mut table, at(120), ("boat", 2), Some(peer));
@@ -432,11 +429,11 @@ mod tests {
     }
 
     #[test]
-    fn an_index_that_others_have_by_now_is_left_alone() {
+    fn a_reused_index_is_not_affected_by_expired_keys() {
         let mut table = Table::default();
         let boat = agree(&mut table, at(0), ("boat", 1), None);
         agree(&mut table, at(120), ("boat", 2), Some(boat));
-        // The old keys are over, and something comes under them; another gets their index.
+        // A datagram arrives under expired keys, and another terminal gets their index.
         assert!(table.channel(at(181), &config(), 1).is_none());
         let ship = agree(&mut table, at(182), ("ship", 1), None);
         agree(&mut table, at(240), ("boat", 3), Some(boat));

@@ -1,39 +1,39 @@
-//! A flood of datagrams of those that a hub does not know, and a terminal in it.
+//! A flood of datagrams from unauthenticated sources, and a terminal during it.
 
 use super::*;
 use units::BitRate;
 
-/// Datagrams of a flood that come together.
+/// Datagrams of a flood that arrive together.
 const TOGETHER: u64 = 50;
 
-/// Who says that he sends the datagram of this number.
+/// Source address of the n-th datagram.
 pub type Sources = fn(u64) -> SocketAddr;
 
-/// Each time another.
+/// A new address each time.
 pub fn made_up(number: u64) -> SocketAddr {
     let [a, b, c, d, ..] = RngStream::new(number, 0, "address").next_u64().to_be_bytes();
     SocketAddr::from(([a, b, c, d], 4500))
 }
 
-/// Each time another IPv6 network.
+/// A new IPv6 network each time.
 pub fn made_up_networks(number: u64) -> SocketAddr {
     let [a, b, ..] = RngStream::new(number, 0, "network").next_u64().to_be_bytes();
     let word = (number % 0x1_0000) as u16;
     SocketAddr::from(([0x2001, 0xdb8, u16::from_be_bytes([a, b]), word, 0, 0, 0, 1], 4500))
 }
 
-/// Always the same.
+/// Always the same address.
 pub fn one_address(number: u64) -> SocketAddr {
     SocketAddr::from(([198, 51, 100, 7], (number % 50_000) as u16))
 }
 
-/// Of so many that come again and again.
+/// A rotation of so many addresses.
 fn one_of<const MANY: u64>(number: u64) -> SocketAddr {
     let [.., a, b] = (number % MANY).to_be_bytes();
     SocketAddr::from(([198, 18, a, b], 4500))
 }
 
-/// A hundred, again and again.
+/// A hundred addresses in rotation.
 pub fn a_hundred(number: u64) -> SocketAddr {
     one_of::<100>(number)
 }
@@ -52,17 +52,17 @@ pub struct Flood {
     pub hub: Hub,
     pub terminal: Option<Terminal>,
     sources: Sources,
-    /// Datagrams of each second.
+    /// Datagrams per second.
     rate: u64,
-    /// They are these, in turn.
+    /// The datagrams, in rotation.
     datagrams: Vec<Vec<u8>>,
     pub now: Instant,
     sent: u64,
-    /// Bits of IP that went to whoever sends them.
+    /// Bits of IP packets that were sent to the sources.
     pub answered: u64,
 }
 
-/// What 20 who know the hub's public key would say, and are nobody.
+/// Returns Hellos of 20 unknown terminals that know the hub's public key.
 pub fn hellos() -> Vec<Vec<u8>> {
     let hello = |number| {
         let config = terminal_config(Suite::Noise, "forger");
@@ -72,7 +72,7 @@ pub fn hellos() -> Vec<Vec<u8>> {
     (0..20).map(hello).collect()
 }
 
-/// A hub that answers at `rate`.
+/// Returns a hub with the response limit `rate`.
 pub fn hub_with(rate: BitRate, seed: u64) -> Hub {
     let config = Config { answer_rate: rate, ..hub_config(Suite::Noise, &["boat"]) };
     Hub::new(config, RngStream::new(seed, 0, "hub"))
@@ -84,7 +84,7 @@ impl Flood {
         Self { hub, terminal: None, sources, rate, datagrams, now, sent: 0, answered: 0 }
     }
 
-    /// Until `end`, or until the terminal has an association.
+    /// Runs until `end`, or until the terminal has an association.
     pub fn until(&mut self, end: Instant) -> bool {
         while self.now < end {
             self.now += Span::from_nanos(1_000_000_000 * TOGETHER / self.rate);
@@ -107,7 +107,7 @@ impl Flood {
         false
     }
 
-    /// Brings what the hub answers to who it is for.
+    /// Delivers the hub's responses.
     fn answers(&mut self) -> bool {
         while let Some((to, mut answer)) = answer_of(&mut self.hub) {
             let headers = if to.is_ipv4() { 28 } else { 48 };
@@ -124,7 +124,7 @@ impl Flood {
         false
     }
 
-    /// How long a terminal that comes now takes.
+    /// Returns how long a new terminal needs to connect.
     pub fn comes(&mut self, patience: Span) -> Option<Span> {
         let from = self.now;
         self.terminal = Some(terminal(Suite::Noise, 1, from));

@@ -1,4 +1,4 @@
-//! A terminal, a hub and the datagrams between them, for tests that look at each.
+//! A terminal, a hub and the datagrams between them, for tests that inspect each.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part of the rig")]
 
 pub mod flood;
@@ -10,7 +10,7 @@ use association::{
 use std::net::SocketAddr;
 use units::{Instant, RngStream, Span};
 
-/// Which suite a test runs with.
+/// The suite of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Suite {
     Null,
@@ -31,7 +31,7 @@ pub fn at(millis: u64) -> Instant {
     Instant::ZERO + Span::from_millis(millis)
 }
 
-/// The private key of whoever is called `name`.
+/// Returns the private key of `name`.
 pub fn key(name: &str) -> PrivateKey {
     PrivateKey::generate(&mut RngStream::new(1, 0, name))
 }
@@ -48,17 +48,17 @@ pub fn noise(own: &str, others: Vec<Known>) -> Security {
     Security::Noise(Keys::new(key(own), others).expect("keys").into())
 }
 
-/// The terminal called `name` at a hub called `hub`.
+/// Returns the terminal `name` of a hub called `hub`.
 pub fn terminal_config(suite: Suite, name: &str) -> Config {
     let security = match suite {
         Suite::Null => Security::None,
         Suite::Noise => noise(name, vec![known("hub")]),
     };
-    // 2026, about; each process starts somewhere.
+    // A date in 2026; each process starts at some time.
     Config { security, wall_clock_ns: 1_790_000_000 << 30, ..Config::new(name) }
 }
 
-/// A hub that knows `terminals`.
+/// Returns a hub that knows `terminals`.
 pub fn hub_config(suite: Suite, terminals: &[&str]) -> Config {
     let security = match suite {
         Suite::Null => Security::None,
@@ -93,12 +93,12 @@ pub fn one(batch: &TransmitBatch<'_>) -> Vec<u8> {
     batch.datagrams().next().expect("one").to_vec()
 }
 
-/// Hello and Welcome; the first datagram is not sent yet.
+/// Exchanges Hello and Welcome, without the first datagram.
 pub fn greet(terminal: &mut Terminal, hub: &mut Hub, now: Instant) {
     assert_eq!(exchange(terminal, hub, now), TerminalReceived::Established);
 }
 
-/// Hello and Welcome, whatever comes of it.
+/// Exchanges Hello and Welcome, whatever the result.
 pub fn exchange(terminal: &mut Terminal, hub: &mut Hub, now: Instant) -> TerminalReceived<'static> {
     let mut hello = hello_of(terminal, now).expect("hello is due");
     assert_eq!(hub.handle_datagram(now, home(), &mut hello), Ok(HubReceived::Nothing));
@@ -111,7 +111,7 @@ pub fn exchange(terminal: &mut Terminal, hub: &mut Hub, now: Instant) -> Termina
     }
 }
 
-/// Renews the keys, the first datagram under them included.
+/// Renews the keys, including the first datagram under them.
 pub fn renew(terminal: &mut Terminal, hub: &mut Hub, now: Instant) {
     assert_eq!(exchange(terminal, hub, now), TerminalReceived::Nothing);
     let confirm = hello_of(terminal, now).expect("the first datagram is due");
@@ -144,7 +144,8 @@ pub fn down(hub: &mut Hub, peer: PeerId, payload: &[u8]) -> (SocketAddr, Vec<u8>
     down_at(hub, at(0), peer, payload)
 }
 
-/// Takes one payload at the hub; says whose, whether it was the first, and whom it replaced.
+/// Delivers a payload to the hub; returns its association, whether it was the first, and the
+/// association that it replaced.
 pub fn take(
     hub: &mut Hub,
     now: Instant,
@@ -157,7 +158,7 @@ pub fn take(
     }
 }
 
-/// Takes one payload at the terminal.
+/// Delivers a payload to the terminal.
 pub fn got(terminal: &mut Terminal, now: Instant, mut datagram: Vec<u8>) -> Vec<u8> {
     match terminal.handle_datagram(now, &mut datagram) {
         Ok(TerminalReceived::Payload { payload, .. }) => payload.to_vec(),

@@ -1,4 +1,4 @@
-//! Gateways that are told no rate, and what they remember.
+//! Gateways without a configured rate, and their cached path metrics.
 
 use crate::bed::{Bed, Setup, content, pause, read_all};
 use std::fs;
@@ -10,7 +10,7 @@ use testbed::addresses::SERVER;
 const LINK: &str = "delay 40ms rate 20mbit limit 1bdp";
 const RATES: &str = "rate_up = \"auto\"\nround_trip = \"80ms\"";
 
-/// Downloads `length` bytes and compares them.
+/// Downloads `length` octets and compares them.
 fn download(bed: &Bed, length: usize) {
     let listener = bed.listen(SERVER.0, 9000);
     let mut client = bed.connect(SERVER.0, 9000);
@@ -27,7 +27,7 @@ fn download(bed: &Bed, length: usize) {
     });
 }
 
-/// The rate that stands in the file, bit/s.
+/// Returns the rate in the state file in bit/s.
 fn remembered(file: &std::path::Path) -> Option<f64> {
     let text = fs::read_to_string(file).ok()?;
     let line = text.lines().find(|line| line.contains("rate_bits_per_second"))?;
@@ -35,22 +35,22 @@ fn remembered(file: &std::path::Path) -> Option<f64> {
 }
 
 #[test]
-fn a_rate_that_was_found_is_remembered_by_the_hub_that_comes_next() {
+fn the_next_hub_uses_the_cached_rate() {
     let folder = std::env::temp_dir().join(format!("bentpipe-{}-state", std::process::id()));
     let file = folder.join("peers.toml");
     let top = format!("state = \"{}\"", file.display());
     let setup = Setup { link: LINK, rates: RATES, top: &top, ..Setup::default() };
     let Some(mut bed) = Bed::build("auto", &setup) else { return };
     download(&bed, 8_000_000);
-    // Where the machine has little time for it, what is found at first is less than there is.
+    // On a loaded machine the first measured rate is too low.
     let found = |_| {
         download(&bed, 2_000_000);
         pause(Duration::from_millis(500));
         remembered(&file).is_some_and(|rate| (5e6..22e6).contains(&rate))
     };
     assert!((0..60).any(found), "in {}: {:?}", file.display(), remembered(&file));
-    // The next hub knows nothing but the file, and sends no more than a few bytes, which show that
-    // the terminal is there.
+    // The next hub has only the file, and sends no more than a few octets, which show that the
+    // terminal is present.
     bed.replace_hub();
     let known = remembered(&file).expect("it is remembered still");
     download(&bed, 1_000);

@@ -1,4 +1,4 @@
-//! The network, the link, the gateways, and what every test needs of them.
+//! Network, link and gateways of the tests.
 
 use crate::failover::lay_second;
 use gateway::{PrivateKey, SystemEntropy};
@@ -17,17 +17,17 @@ use std::time::Duration;
 use testbed::traffic::{Way, connect};
 use testbed::{Host, Process, Satellite, SatelliteConfig, addresses};
 
-/// Long enough for anything that happens at all.
+/// Time limit of every wait.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a test wants to be different.
+/// Settings that a test can change.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setup<'a> {
-    /// The link, in the emulator's words.
+    /// Link description of the emulator.
     pub(crate) link: &'a str,
-    /// What the gateways are told of its rates.
+    /// Configured rates of the gateways.
     pub(crate) rates: &'a str,
-    /// `early` or `confirm`.
+    /// Value of `accept`: `early` or `confirm`.
     pub(crate) accept: &'a str,
     /// Tables of the terminal.
     pub(crate) terminal: &'a str,
@@ -35,7 +35,7 @@ pub(crate) struct Setup<'a> {
     pub(crate) top: &'a str,
     /// Keys of `[hub]`.
     pub(crate) hub: &'a str,
-    /// Keys of `[limits]`, for both gateways.
+    /// Keys of `[limits]` of both gateways.
     pub(crate) limits: &'a str,
     /// `limits.drain` of both gateways.
     pub(crate) drain: &'a str,
@@ -43,13 +43,13 @@ pub(crate) struct Setup<'a> {
     pub(crate) terminal_tables: &'a str,
     /// Further tables of the hub.
     pub(crate) hub_tables: &'a str,
-    /// Whether the terminal has a second way to the hub, a wire that is never out: paths `sat`,
-    /// and `lte` as its backup.
+    /// Whether the terminal has a second path to the hub without outages: paths `sat`, and `lte` as
+    /// its backup.
     pub(crate) second: bool,
 }
 
 impl Default for Setup<'_> {
-    /// A fast link with a short delay, so that tests are quick.
+    /// A fast link with a short delay, so that tests are short.
     fn default() -> Self {
         Self {
             link: "delay 40ms rate 40mbit limit 2bdp",
@@ -67,11 +67,11 @@ impl Default for Setup<'_> {
     }
 }
 
-/// Client, gateways, link and server, at work.
+/// Running client, gateways, link and server.
 pub(crate) struct Bed {
     pub(crate) net: Satellite,
     pub(crate) link: Handle,
-    /// A directory that goes with the bed.
+    /// A directory that is removed on drop.
     pub(crate) dir: PathBuf,
     terminal: Process,
     hub: Process,
@@ -81,8 +81,8 @@ pub(crate) struct Bed {
 }
 
 impl Bed {
-    /// Builds everything and waits until a connection gets through; `None`, and a word on
-    /// standard error, where the machine does not allow it.
+    /// Builds everything and waits until a connection succeeds; `None`, with a message on standard
+    /// error, where the machine does not allow it.
     pub(crate) fn build(name: &str, setup: &Setup<'_>) -> Option<Self> {
         if let Err(refusal) = testbed::permission::check() {
             eprintln!("skipped: {refusal}");
@@ -97,7 +97,7 @@ impl Bed {
         let Setup { terminal_tables, hub_tables, .. } = setup;
         let [shore, boat] = [(); 2].map(|()| PrivateKey::generate(&mut SystemEntropy));
         let (own, known) = (shore.to_text(), format!("public_key = \"{}\"", boat.public()));
-        // What a test tells of a terminal, it tells of this one.
+        // Settings of "the terminal" apply to this one.
         let tables = if hub_tables.contains("[[terminal]]") {
             hub_tables.replace("[[terminal]]\n", &format!("[[terminal]]\n{known}\n"))
         } else {
@@ -138,7 +138,7 @@ impl Bed {
         Some(bed)
     }
 
-    /// A program on the client, run to its end.
+    /// Runs a program on the client to its end.
     pub(crate) fn run_on_client(&self, program: &str, args: &[&str]) -> Output {
         let mut command = Command::new(program);
         command.args(args).current_dir(&self.dir).stdin(Stdio::null());
@@ -147,7 +147,7 @@ impl Bed {
         output_of(&mut process)
     }
 
-    /// As `run_on_client`, for a program that must succeed; what it wrote to standard output.
+    /// As `run_on_client`, for a program that must succeed; returns its standard output.
     pub(crate) fn succeed_on_client(&self, program: &str, args: &[&str]) -> String {
         let output = self.run_on_client(program, args);
         let said = String::from_utf8_lossy(&output.stderr);
@@ -155,7 +155,7 @@ impl Bed {
         String::from_utf8(output.stdout).expect("a program that writes text")
     }
 
-    /// A program on the server, until the bed goes; `wait_for` is the port that it serves.
+    /// Runs a program on the server until the network is removed; `wait_for` is its port.
     pub(crate) fn start_on_server(&self, program: &str, args: &[&str], wait_for: u16) -> Process {
         let mut command = Command::new(program);
         command.args(args).current_dir(&self.dir);
@@ -172,13 +172,13 @@ impl Bed {
         panic!("{program} does not listen on {wait_for}");
     }
 
-    /// A listener of our own on the server.
+    /// Opens a listener on the server.
     pub(crate) fn listen(&self, address: impl Into<IpAddr>, port: u16) -> TcpListener {
         let address = SocketAddr::new(address.into(), port);
         self.net.server.run(|| TcpListener::bind(address)).expect("a free port")
     }
 
-    /// A connection of the client's, as it finds its way.
+    /// Connects from the client.
     pub(crate) fn connect(&self, address: impl Into<IpAddr>, port: u16) -> TcpStream {
         let address = SocketAddr::new(address.into(), port);
         let stream = self.net.client.run(|| TcpStream::connect_timeout(&address, PATIENCE));
@@ -187,7 +187,7 @@ impl Bed {
         stream
     }
 
-    /// As the client tries to connect, for so long.
+    /// Connects from the client with a timeout.
     pub(crate) fn try_connect(
         &self,
         address: impl Into<IpAddr>,
@@ -198,14 +198,14 @@ impl Bed {
         self.net.client.run(|| TcpStream::connect_timeout(&address, patience))
     }
 
-    /// Writes `length` bytes of content to a file of the bed's, and returns them.
+    /// Writes `length` octets of content to a file in the directory, and returns them.
     pub(crate) fn file(&self, name: &str, length: usize) -> Vec<u8> {
         let content = content(name.len() as u64, length);
         fs::write(self.dir.join(name), &content).expect("room on the disk");
         content
     }
 
-    /// Ends both gateways as an administrator would, and returns what they counted, the
+    /// Stops both gateways gracefully, and returns their counters, the terminal's first.
     /// terminal's first.
     pub(crate) fn finish(mut self) -> (Value, Value) {
         assert!(!self.terminal.has_ended(), "the terminal gateway has ended by itself");
@@ -213,19 +213,19 @@ impl Bed {
         (report_of(&mut self.terminal), report_of(&mut self.hub))
     }
 
-    /// Ends the hub before the terminal, and returns what it counted: a hub knows nothing any more
-    /// of a terminal that has said farewell.
+    /// Stops the hub before the terminal, and returns its counters: a hub removes a terminal that
+    /// has closed its session.
     pub(crate) fn finish_hub(mut self) -> Value {
         assert!(!self.hub.has_ended(), "the hub gateway has ended by itself");
         report_of(&mut self.hub)
     }
 
-    /// Asks the terminal gateway to stop when what runs has finished.
+    /// Asks the terminal gateway to stop after open connections have finished.
     pub(crate) fn drain_terminal(&self) {
         self.terminal.terminate();
     }
 
-    /// Has the terminal gateway read another configuration; when it is in force shows elsewhere.
+    /// Changes the configuration of the terminal gateway without waiting until it is applied.
     pub(crate) fn reload_terminal(&mut self, change: impl Fn(&str) -> String) {
         let text = change(&self.terminal_config);
         write_secret(&self.dir.join("terminal.toml"), &text);
@@ -234,31 +234,31 @@ impl Bed {
         assert!(sent.is_ok_and(|status| status.success()), "SIGHUP was not sent");
     }
 
-    /// Waits for the terminal gateway's end, and returns what it counted.
+    /// Waits for the terminal gateway's end, and returns its counters.
     pub(crate) fn ended_terminal(mut self) -> Value {
         report_from(&output_of(&mut self.terminal))
     }
 
-    /// Kills the terminal gateway: it has no time to clean up.
+    /// Kills the terminal gateway without cleanup.
     pub(crate) fn kill_terminal(&mut self) {
         self.terminal.child().kill().expect("a process of ours");
         self.terminal.wait().expect("a child to wait for");
     }
 
-    /// Kills the hub gateway: it has no time for a word to the terminal.
+    /// Kills the hub gateway without a message to the terminal.
     pub(crate) fn kill_hub(&mut self) {
         self.hub.child().kill().expect("a process of ours");
         self.hub.wait().expect("a child to wait for");
     }
 
-    /// Kills the hub gateway and starts another in its place, which knows nothing of the first.
+    /// Kills the hub gateway and starts another in its place without its state.
     pub(crate) fn replace_hub(&mut self) {
         self.kill_hub();
         self.hub = gateway(&self.net.hub, &self.hub_config);
         self.await_path();
     }
 
-    /// Waits until bytes come back from the server by way of the gateways.
+    /// Waits until data crosses the gateways in both directions.
     fn await_path(&mut self) {
         let echo = self.listen(addresses::SERVER.0, 7);
         let done = AtomicBool::new(false);
@@ -282,12 +282,12 @@ impl Bed {
         });
     }
 
-    /// By SOCKS5: an interception that is not in place yet would let the connection pass, and a
-    /// gateway that answers has it in place.
+    // By SOCKS5: before the rules of interception are installed, a connection would bypass the
+    // gateway.
     fn echoes(&self) -> bool {
         let way = Way::Socks5(SocketAddr::new(addresses::TERMINAL_LAN.0.into(), 1080));
         let address = SocketAddr::new(addresses::SERVER.0.into(), 7);
-        // Long enough for a satellite; where nobody listens yet the answer is there at once.
+        // Long enough for a satellite; without a listener the refusal is immediate.
         let patience = Duration::from_secs(3);
         let Ok(mut stream) = self.net.client.run(|| connect(way, address, patience)) else {
             pause(Duration::from_millis(20));
@@ -310,7 +310,7 @@ impl Drop for Bed {
     }
 }
 
-/// Whether all of these programs are there; says so when not.
+/// Returns true if all of these programs are installed; reports missing ones.
 pub(crate) fn have(programs: &[&str]) -> bool {
     let places = ["/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/bin"];
     let is_there =
@@ -322,28 +322,28 @@ pub(crate) fn have(programs: &[&str]) -> bool {
     missing.is_empty()
 }
 
-/// Waits.
 pub(crate) fn pause(length: Duration) {
     let clock = rt::Clock::new();
     let nanos = u64::try_from(length.as_nanos()).expect("a short while");
     clock.sleep_until(clock.now() + units::Span::from_nanos(nanos));
 }
 
-/// Bytes that no other place has.
+/// Returns octets that differ at each position.
 pub(crate) fn content(seed: u64, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
     testbed::content::Content::new(seed).fill(0, &mut bytes);
     bytes
 }
 
-/// Reads to the end; an error is part of the answer.
+/// Reads to the end; an error is part of the result.
 pub(crate) fn read_all(stream: &mut TcpStream) -> (Vec<u8>, std::io::Result<usize>) {
     let mut bytes = Vec::new();
     let result = stream.read_to_end(&mut bytes);
     (bytes, result)
 }
 
-/// Sends other bytes each way at once, `length` of each, and compares what arrives at both ends.
+/// Sends different data in both directions at the same time, `length` octets each, and compares it
+/// at both ends.
 pub(crate) fn exchange(mut client: TcpStream, mut server: TcpStream, length: usize) {
     let (down, up) = (content(1, length), content(2, length));
     thread::scope(|scope| {
@@ -377,7 +377,7 @@ pub(crate) fn emulate(net: &Satellite, words: &str) -> (Handle, JoinHandle<()>) 
     (readiness.recv().expect("the emulator began"), thread)
 }
 
-/// A gateway whose configuration never touches a disk.
+/// A gateway with its configuration on standard input.
 pub(crate) fn gateway(host: &Host, config: &str) -> Process {
     let mut process = start(host, Path::new("/dev/stdin"), Stdio::piped());
     let mut input = process.child().stdin.take().expect("standard input is a pipe");
@@ -385,7 +385,7 @@ pub(crate) fn gateway(host: &Host, config: &str) -> Process {
     process
 }
 
-/// A gateway that can be given another configuration.
+/// A gateway whose configuration can be changed.
 pub(crate) fn gateway_from(host: &Host, file: &Path, config: &str) -> Process {
     write_secret(file, config);
     start(host, file, Stdio::null())
@@ -412,7 +412,7 @@ fn output_of(process: &mut Process) -> Output {
 fn drain(pipe: Option<impl Read>) -> Vec<u8> {
     let mut bytes = Vec::new();
     if let Some(mut pipe) = pipe {
-        // What a killed program has not written is missing; the caller looks at the status.
+        // The output of a killed program may be missing; the caller checks the status.
         let _ = pipe.read_to_end(&mut bytes);
     }
     bytes
@@ -430,7 +430,7 @@ fn report_from(output: &Output) -> Value {
     serde_json::from_str(line).expect("a report in JSON")
 }
 
-/// A configuration with keys in it.
+/// Inserts keys into a configuration.
 fn write_secret(file: &Path, text: &str) {
     fs::write(file, text).expect("room on the disk");
     fs::set_permissions(file, fs::Permissions::from_mode(0o600)).expect("a file of the test's");

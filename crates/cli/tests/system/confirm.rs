@@ -1,4 +1,4 @@
-//! A client that is intercepted hears "connected" only when its server has said so.
+//! Deferred accept: an intercepted client is accepted only after its server has accepted.
 
 use crate::bed::{Bed, PATIENCE, Setup, content, exchange, have, pause, read_all};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
@@ -22,7 +22,7 @@ const CONFIRM: Setup<'static> = Setup {
     second: false,
 };
 
-/// Over a satellite a client loses its patience before the answer can be there.
+/// Without it, a client over a satellite may time out before the response can arrive.
 const FAR: Setup<'static> = Setup { link: "delay 600ms rate 40mbit limit 2bdp", ..CONFIRM };
 
 fn accepted(listener: &TcpListener) -> TcpStream {
@@ -43,14 +43,14 @@ fn refused(bed: &Bed, server: IpAddr, port: u16) -> ErrorKind {
 }
 
 #[test]
-fn what_the_server_says_the_client_hears() {
+fn the_client_receives_the_servers_response() {
     let Some(bed) = Bed::build("confirm", &CONFIRM) else { return };
     let both = [IpAddr::from(SERVER.0), IpAddr::from(SERVER.1)];
     for server in both {
         assert_eq!(refused(&bed, server, 4444), ErrorKind::ConnectionRefused, "a closed port");
     }
     assert_eq!(refused(&bed, both[0], 25), ErrorKind::HostUnreachable, "a rule of the hub's");
-    // Nobody has this address, which the hub's neighbours tell by their silence.
+    // An unused address, which the hub's neighbour discovery reports.
     let nobody = refused(&bed, "10.3.0.77".parse().unwrap(), 80);
     assert_eq!(nobody, ErrorKind::HostUnreachable);
     for server in both {
@@ -68,7 +68,7 @@ fn what_the_server_says_the_client_hears() {
 }
 
 #[test]
-fn programs_say_it_in_their_own_words() {
+fn programs_report_the_servers_response() {
     if !have(&["curl", "nft", "nginx"]) {
         return;
     }
@@ -81,7 +81,7 @@ fn programs_say_it_in_their_own_words() {
     let url = format!("http://{server}:4444/");
     let (code, words) = run(&["-sSv", &url]);
     assert!(code == Some(7) && words.contains("Connection refused"), "{code:?} {words}");
-    // A firewall that throws packets away: the client waits as long as it likes to.
+    // A firewall that drops packets: the client waits until its own timeout.
     let rules = "add table inet t; add chain inet t i { type filter hook input priority 0; }; \
                  add rule inet t i tcp dport 81 drop";
     let mut nft = Command::new("nft");
@@ -90,7 +90,7 @@ fn programs_say_it_in_their_own_words() {
     assert!(nft.wait().expect("a child to wait for").success());
     let (code, words) = run(&["-sSv", "--connect-timeout", "4", &format!("http://{server}:81/")]);
     assert!(code == Some(28) && !words.contains("Connected"), "{code:?} {words}");
-    // And what works works.
+    // Valid connections work.
     let page = bed.file("page.bin", 500_000);
     let dir = bed.dir.display();
     std::fs::write(
@@ -110,7 +110,7 @@ fn programs_say_it_in_their_own_words() {
 }
 
 #[test]
-fn a_server_that_speaks_first_is_heard_from_its_first_byte() {
+fn data_of_a_server_that_sends_first_is_complete() {
     let Some(bed) = Bed::build("confirm-banner", &CONFIRM) else { return };
     let listener = bed.listen(SERVER.0, 2222);
     let banner = content(3, 50_000);
@@ -119,7 +119,7 @@ fn a_server_that_speaks_first_is_heard_from_its_first_byte() {
             for last in [false, true] {
                 let mut server = accepted(&listener);
                 server.write_all(b"SSH-2.0-here\r\n").unwrap();
-                // One that says all and closes before its client is even connected.
+                // A server that sends and closes before its client is connected.
                 if last {
                     server.write_all(&banner).unwrap();
                 } else {
@@ -140,7 +140,7 @@ fn a_server_that_speaks_first_is_heard_from_its_first_byte() {
 }
 
 #[test]
-fn two_hundred_at_once_are_each_let_in_once() {
+fn two_hundred_parallel_clients_are_each_accepted_once() {
     let Some(bed) = Bed::build("confirm-crowd", &CONFIRM) else { return };
     let listener = bed.listen(SERVER.0, 9000);
     std::thread::scope(|scope| {
@@ -175,12 +175,12 @@ fn two_hundred_at_once_are_each_let_in_once() {
 }
 
 #[test]
-fn a_client_that_asks_again_opens_nothing_twice() {
+fn a_retransmitted_syn_opens_no_second_stream() {
     let Some(bed) = Bed::build("confirm-again", &FAR) else { return };
     let listener = bed.listen(SERVER.0, 9000);
     #[expect(clippy::disallowed_methods, reason = "a lower bound on what a round trip takes")]
     let begun = Instant::now();
-    // Linux sends its SYN again after a second; the answer is there after 1.2.
+    // Linux retransmits its SYN after one second; the response arrives after 1.2 s.
     let client = bed.connect(SERVER.0, 9000);
     let took = begun.elapsed();
     assert!(took >= Duration::from_millis(1200), "{took:?}: before the server can have answered");
@@ -192,7 +192,7 @@ fn a_client_that_asks_again_opens_nothing_twice() {
 }
 
 #[test]
-fn a_client_that_gives_up_leaves_nothing_and_may_come_again() {
+fn a_client_that_gives_up_leaves_no_state_and_can_retry() {
     let Some(bed) = Bed::build("confirm-gone", &FAR) else { return };
     let listener = bed.listen(SERVER.0, 9000);
     let server = SocketAddr::new(SERVER.0.into(), 9000);
@@ -202,10 +202,10 @@ fn a_client_that_gives_up_leaves_nothing_and_may_come_again() {
         client.bind(&SocketAddr::new(CLIENT.0.into(), port).into()).unwrap();
         client
     };
-    // It waits a tenth of a second, and never comes back: its connection is given up.
+    // It waits 0.1 s and gives up.
     let gone = bed.net.client.run(|| from(5000).connect_timeout(&server.into(), SHORT));
     assert_eq!(gone.unwrap_err().kind(), ErrorKind::TimedOut);
-    // Another does, and begins anew from the same port while the server is still being asked.
+    // Another one reuses its port while the server is still being contacted.
     let client = bed.net.client.run(|| {
         assert!(from(5001).connect_timeout(&server.into(), SHORT).is_err());
         let again = from(5001);
@@ -213,7 +213,7 @@ fn a_client_that_gives_up_leaves_nothing_and_may_come_again() {
     });
     let mut client = client.expect("the second attempt");
     let both = [accepted(&listener), accepted(&listener)];
-    // Which of them is the client's it says itself: connections have no order among each other.
+    // The client identifies its connection, because connections are not ordered.
     client.write_all(b"?").unwrap();
     let (mut served, mut gone) = heard_first(both);
     served.read_exact(&mut [0]).unwrap();
@@ -228,7 +228,7 @@ fn a_client_that_gives_up_leaves_nothing_and_may_come_again() {
 
 const SHORT: Duration = Duration::from_millis(100);
 
-/// The one of the two at which something arrives, and the other.
+/// Returns the connection of the two on which data arrives, and the other.
 fn heard_first([one, other]: [TcpStream; 2]) -> (TcpStream, TcpStream) {
     for stream in [&one, &other] {
         stream.set_read_timeout(Some(SHORT)).unwrap();
@@ -245,7 +245,7 @@ fn heard_first([one, other]: [TcpStream; 2]) -> (TcpStream, TcpStream) {
     if first { (one, other) } else { (other, one) }
 }
 
-/// A SYN to the server's port 4444 that says it comes from somebody else on the LAN.
+/// Returns a SYN to the server's port 4444 from another address of the LAN.
 fn forged_syn(number: u16) -> Vec<u8> {
     let from = [10, 1, 0, 10 + (number % 200) as u8];
     let mut tcp = vec![0; 20];
@@ -259,13 +259,13 @@ fn forged_syn(number: u16) -> Vec<u8> {
     let folded = (sum & 0xffff) + (sum >> 16);
     let checksum = !((folded & 0xffff) + (folded >> 16)) as u16;
     tcp[16..18].copy_from_slice(&checksum.to_be_bytes());
-    // The kernel puts in what is zero: number and checksum.
+    // The kernel fills in identification and checksum if they are zero.
     let head = [0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0];
     [&head[..], &from, &SERVER.0.octets(), &tcp].concat()
 }
 
 #[test]
-fn a_flood_of_syns_takes_the_places_that_there_are_and_no_more() {
+fn a_flood_of_syns_is_bounded_by_the_table() {
     let terminal = "[intercept.confirm]\nmax_pending = 50\nrate = 200\n";
     let setup = Setup { terminal, ..CONFIRM };
     let Some(bed) = Bed::build("confirm-flood", &setup) else { return };
@@ -274,7 +274,7 @@ fn a_flood_of_syns_takes_the_places_that_there_are_and_no_more() {
     let server = SocketAddr::new(SERVER.0.into(), 0).into();
     let sent = (0..5_000).filter(|&number| raw.send_to(&forged_syn(number), &server).is_ok());
     assert!(sent.count() > 1_000);
-    // Who comes behind them is refused while the places are taken, and served soon after.
+    // Later clients are refused while the table is full, and served soon afterwards.
     let listener = bed.listen(SERVER.0, 9000);
     let tries = (0..200).find_map(|_| {
         let tried = bed.try_connect(SERVER.0, 9000, PATIENCE);
@@ -292,14 +292,14 @@ fn a_flood_of_syns_takes_the_places_that_there_are_and_no_more() {
 }
 
 #[test]
-fn without_a_hub_nobody_is_told_that_he_is_connected() {
+fn without_a_hub_no_client_is_accepted() {
     let Some(mut bed) = Bed::build("confirm-alone", &CONFIRM) else { return };
     let listener = bed.listen(SERVER.0, 9000);
     bed.kill_hub();
     let error = bed.try_connect(SERVER.0, 9000, Duration::from_millis(1500)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut);
     nobody_else(&listener);
-    // The terminal gives the hub fourteen seconds, and says so to a client that still waits.
+    // The terminal waits fourteen seconds for the hub, and then refuses waiting clients.
     let error = bed.try_connect(SERVER.0, 9000, PATIENCE).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NetworkUnreachable);
     bed.replace_hub();
@@ -309,7 +309,7 @@ fn without_a_hub_nobody_is_told_that_he_is_connected() {
 }
 
 #[test]
-fn each_port_has_its_own_manner() {
+fn ports_can_have_different_accept_modes() {
     let rules = "[[accept_rule]]\nports = [22, 4444]\naccept = \"confirm\"\n\
                  [intercept.confirm]\nmax_pending = 4\nwhen_full = \"early\"\n";
     let setup = Setup { accept: "early", terminal: rules, ..CONFIRM };
@@ -317,7 +317,7 @@ fn each_port_has_its_own_manner() {
     assert_eq!(refused(&bed, SERVER.0.into(), 4444), ErrorKind::ConnectionRefused);
     let mut early = bed.connect(SERVER.0, 4445);
     assert_eq!(early.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
-    // Four wait for a server that does not answer; for the fifth there is no place.
+    // Four wait for a server that does not respond; the table has no slot for the fifth.
     let full = bed.net.server.run(|| {
         let listener = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
         listener.bind(&SocketAddr::new(SERVER.0.into(), 22).into()).unwrap();
@@ -335,7 +335,7 @@ fn each_port_has_its_own_manner() {
     std::thread::scope(|scope| {
         let bed = &bed;
         let wait = move || bed.try_connect(SERVER.0, 22, Duration::from_millis(900)).is_err();
-        // One after the other: one client has half of the new ones a second.
+        // Sequentially, because one client may open half of the new connections per second.
         let four = [(); 4].map(|()| {
             let client = scope.spawn(wait);
             pause(Duration::from_millis(100));

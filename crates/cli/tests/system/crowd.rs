@@ -1,4 +1,4 @@
-//! One connection does not hold up another, and an outage ends none.
+//! Connections do not delay each other, and survive an outage.
 
 use crate::bed::{Bed, Setup, content, exchange, read_all};
 use std::io::{Read, Write};
@@ -7,13 +7,13 @@ use testbed::addresses::SERVER;
 use units::Span;
 
 #[test]
-fn a_slow_reader_holds_up_nobody_else() {
+fn a_slow_reader_delays_no_other_connection() {
     let Some(bed) = Bed::build("slow", &Setup::default()) else { return };
     let listener = bed.listen(SERVER.0, 9000);
     let slow = bed.connect(SERVER.0, 9000);
     let (mut stuck, _) = listener.accept().unwrap();
     stuck.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
-    // Nobody reads, so this comes to a halt somewhere; memory on the way is bounded.
+    // The transfer stops without a reader, because memory is bounded.
     let block = content(1, 1 << 20);
     let written = (0..200).take_while(|_| stuck.write_all(&block).is_ok()).count();
     assert!(written < 200, "200 MB went somewhere");
@@ -30,7 +30,7 @@ fn a_slow_reader_holds_up_nobody_else() {
         end.expect("a clean end");
         assert!(got == bytes, "{} bytes", got.len());
     });
-    // What was stuck goes on when it is read.
+    // The blocked connection continues when it is read.
     let mut slow = slow;
     let mut first = vec![0; 1 << 20];
     slow.read_exact(&mut first).unwrap();
@@ -38,7 +38,7 @@ fn a_slow_reader_holds_up_nobody_else() {
 }
 
 #[test]
-fn both_directions_at_once_are_whole() {
+fn simultaneous_data_in_both_directions_is_complete() {
     let Some(bed) = Bed::build("duplex", &Setup::default()) else { return };
     let listener = bed.listen(SERVER.1, 9000);
     let client = bed.connect(SERVER.1, 9000);
@@ -47,7 +47,7 @@ fn both_directions_at_once_are_whole() {
 }
 
 #[test]
-fn no_connection_is_lost_in_an_outage_of_ten_seconds() {
+fn connections_survive_an_outage_of_ten_seconds() {
     let Some(bed) = Bed::build("outage", &Setup::default()) else { return };
     let listener = bed.listen(SERVER.0, 9000);
     let bytes = content(1, 20_000_000);
@@ -69,14 +69,14 @@ fn no_connection_is_lost_in_an_outage_of_ten_seconds() {
         got.extend_from_slice(&rest);
         assert!(got == bytes, "{} bytes", got.len());
     });
-    // A connection that had nothing to say is there as well.
+    // An idle connection still works.
     let mut idle = idle;
     idle.write_all(b"still here").unwrap();
     let mut heard = [0; 10];
     idle_server.set_read_timeout(Some(crate::bed::PATIENCE)).unwrap();
     idle_server.read_exact(&mut heard).unwrap();
     assert_eq!(&heard, b"still here");
-    // A connection that begins when the link is back is as good as any.
+    // A new connection after the outage works.
     let _new = bed.connect(SERVER.0, 9000);
     listener.accept().unwrap();
 }

@@ -1,4 +1,4 @@
-//! Ends are honest: what one side does to its connection the other side sees.
+//! The end of a connection at one side appears at the other as the same kind of end.
 
 use crate::bed::{Bed, PATIENCE, Setup, content, have, pause, read_all};
 use socket2::SockRef;
@@ -14,14 +14,14 @@ fn accepted(listener: &std::net::TcpListener) -> TcpStream {
     stream
 }
 
-/// Closing a socket that lingers for no time resets its connection.
+/// Makes closing the socket reset its connection (SO_LINGER of zero).
 fn reset(stream: TcpStream) {
     SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
     drop(stream);
 }
 
 #[test]
-fn a_half_that_is_closed_leaves_the_other_open() {
+fn a_half_closed_connection_stays_open_in_the_other_direction() {
     let Some(bed) = Bed::build("half", &Setup::default()) else { return };
     let listener = bed.listen(SERVER.0, 9000);
     let request = content(1, 200_000);
@@ -39,7 +39,7 @@ fn a_half_that_is_closed_leaves_the_other_open() {
                 end.expect("a clean end");
                 assert!(got == answer, "{} bytes of the answer", got.len());
             });
-            // The answer begins only when the request has ended.
+            // The response starts after the end of the request.
             let (got, end) = read_all(&mut second);
             end.expect("a clean end");
             assert!(got == request, "{} bytes of the request", got.len());
@@ -55,7 +55,7 @@ fn a_half_that_is_closed_leaves_the_other_open() {
 }
 
 #[test]
-fn the_last_bytes_arrive_although_the_sender_has_closed() {
+fn data_arrives_after_the_sender_has_closed() {
     let Some(bed) = Bed::build("last", &Setup::default()) else { return };
     let listener = bed.listen(SERVER.0, 9000);
     let bytes = content(3, 1_000_000);
@@ -75,7 +75,7 @@ fn the_last_bytes_arrive_although_the_sender_has_closed() {
 }
 
 #[test]
-fn a_reset_is_a_reset() {
+fn a_reset_is_forwarded_as_a_reset() {
     let Some(bed) = Bed::build("reset", &Setup::default()) else { return };
     let listener = bed.listen(SERVER.0, 9000);
     for by_client in [true, false] {
@@ -97,7 +97,7 @@ fn a_reset_is_a_reset() {
 }
 
 #[test]
-fn a_refused_connection_is_reset_when_clients_are_answered_early() {
+fn a_refused_connection_is_reset_with_early_accept() {
     let Some(bed) = Bed::build("refused", &Setup::default()) else { return };
     let mut client = bed.connect(SERVER.0, 9);
     let (_, end) = read_all(&mut client);
@@ -108,16 +108,16 @@ fn a_refused_connection_is_reset_when_clients_are_answered_early() {
 }
 
 #[test]
-fn a_refusal_is_a_refusal_when_the_server_is_waited_for() {
+fn a_refusal_is_forwarded_with_deferred_accept() {
     if !have(&["curl"]) {
         return;
     }
     let setup = Setup { accept: "confirm", limits: "connect = \"6s\"", ..Setup::default() };
     let Some(bed) = Bed::build("confirm", &setup) else { return };
     for (server, socks, http) in [
-        ("10.3.0.2:9", "(5)", "502"),             // nobody listens
-        ("10.3.0.77:9", "(4)", "502"),            // nobody is there
-        ("no.such.name.invalid:9", "(4)", "502"), // nobody can be
+        ("10.3.0.2:9", "(5)", "502"),             // no listener
+        ("10.3.0.77:9", "(4)", "502"),            // no host
+        ("no.such.name.invalid:9", "(4)", "502"), // no such name
     ] {
         let address = format!("http://{server}/");
         let args = ["--silent", "--show-error", "--max-time", "20", &address];
@@ -131,7 +131,7 @@ fn a_refusal_is_a_refusal_when_the_server_is_waited_for() {
         let answer = said(&["--proxy", "http://10.1.0.1:3128", "--proxytunnel"]);
         assert!(answer.contains(http), "{server} by CONNECT: {answer}");
     }
-    // And what is there is reached.
+    // An existing server is reached.
     let listener = bed.listen(SERVER.0, 9000);
     let answering = std::thread::spawn(move || {
         let mut stream = accepted(&listener);
@@ -144,7 +144,7 @@ fn a_refusal_is_a_refusal_when_the_server_is_waited_for() {
 }
 
 #[test]
-fn a_client_that_vanishes_is_let_go() {
+fn an_unresponsive_client_is_removed() {
     let limits = "keepalive = \"1s\"\nvanished = \"3s\"";
     let Some(bed) = Bed::build("vanish", &Setup { limits, ..Setup::default() }) else { return };
     let listener = bed.listen(SERVER.0, 9000);

@@ -1,4 +1,4 @@
-//! Outages and other paths with real programs, and what becomes of connections when no hub answers.
+//! Outages and backup paths with real programs, and connections without a hub.
 
 use crate::bed::{Bed, PATIENCE, Setup, have, pause, read_all};
 use crate::path::{change, lay};
@@ -14,19 +14,19 @@ use testbed::addresses::{HUB_WAN, SERVER, TERMINAL};
 use testbed::traffic::{Way, connect};
 use units::Span;
 
-/// The ends of the second wire between terminal and hub.
+/// The ends of the second link between terminal and hub.
 const SECOND: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 9, 0, 1), Ipv4Addr::new(10, 9, 0, 2)];
 
-/// Another wire from the terminal to the hub, by which the hub's address is reached as well, for
-/// those that ask for it by the interface.
+/// Creates a second link from the terminal to the hub, over which sockets bound to its interface
+/// also reach the hub's address.
 pub(crate) fn lay_second(net: &Satellite) {
     lay(&net.terminal, "second", SECOND[0], &net.hub, "second", SECOND[1]);
-    // Wider than what the link itself has, so that nobody else takes it.
+    // A shorter prefix than the first link's, so that it is not used otherwise.
     let mut route = Route::to(Ipv4Addr::new(10, 2, 0, 0).into(), 16).via(SECOND[1].into());
     route.interface = Some("second".into());
     change(&net.terminal, |net| net.add_route(&route));
     for host in [&net.terminal, &net.hub] {
-        // Packets for an address of the other wire.
+        // Accept packets for an address of the other link.
         for interface in ["all", "second"] {
             let name = format!("net/ipv4/conf/{interface}/rp_filter");
             host.run(|| sysctl(&name, "0")).expect("loose filters");
@@ -36,7 +36,7 @@ pub(crate) fn lay_second(net: &Satellite) {
 
 const LARGE: usize = 20_000_000;
 
-/// Fetches the file `name` with curl, intercepted, into `got-NAME`.
+/// Downloads the file `name` with curl through interception to `got-NAME`.
 fn curl(bed: &Bed, name: &str, most_seconds: u32) -> Output {
     let (url, got) = (format!("http://10.3.0.2/{name}"), format!("got-{name}"));
     let most = most_seconds.to_string();
@@ -48,7 +48,7 @@ fn got(bed: &Bed, name: &str) -> Vec<u8> {
     fs::read(bed.dir.join(format!("got-{name}"))).unwrap_or_default()
 }
 
-/// A download with an outage of so many seconds in its middle.
+/// Runs a download with an outage of so many seconds in its middle.
 fn download_with_an_outage(bed: &Bed, seconds: u64) -> Output {
     std::thread::scope(|scope| {
         let download = scope.spawn(|| curl(bed, "large", 180));
@@ -77,19 +77,19 @@ fn outlasts(name: &str, lengths: &[u64]) {
 }
 
 #[test]
-fn a_download_outlasts_an_outage() {
+fn a_download_survives_an_outage() {
     outlasts("outage", &[3]);
 }
 
-/// Longer than a test should take: `cargo test -p bentpipe --test system -- --ignored outage`.
+/// A long test: `cargo test -p bentpipe --test system -- --ignored outage`.
 #[test]
 #[ignore = "takes minutes"]
-fn a_download_outlasts_an_outage_of_ten_seconds_and_of_sixty() {
+fn a_download_survives_outages_of_ten_and_sixty_seconds() {
     outlasts("outages", &[10, 60]);
 }
 
 #[test]
-fn beyond_the_limit_a_download_fails_and_never_looks_whole() {
+fn an_outage_beyond_the_limit_fails_a_download_visibly() {
     if !have(&["nginx", "curl"]) {
         return;
     }
@@ -101,14 +101,14 @@ fn beyond_the_limit_a_download_fails_and_never_looks_whole() {
     assert!(!output.status.success(), "a download that was cut short");
     let part = got(&bed, "large");
     assert!(part.len() < content.len() && content.starts_with(&part), "{} bytes", part.len());
-    // The way is there again for new ones.
+    // New connections work again.
     pause(Duration::from_secs(5));
     assert!(curl(&bed, "large", 30).status.success());
     assert!(got(&bed, "large") == content);
 }
 
 #[test]
-fn new_connections_go_by_the_second_link_while_running_ones_wait() {
+fn new_connections_use_the_backup_path_while_open_ones_wait() {
     if !have(&["nginx", "curl"]) {
         return;
     }
@@ -122,7 +122,7 @@ fn new_connections_go_by_the_second_link_while_running_ones_wait() {
         pause(Duration::from_secs(1));
         bed.link.outage(Span::from_secs(12)).expect("the emulator listens");
         pause(Duration::from_secs(1));
-        // Seconds, and the link is out for longer.
+        // In seconds; the outage is longer.
         let new = (0..3).any(|_| curl(&bed, "small", 2).status.success());
         assert!(new && !running.is_finished(), "by the second link");
         assert!(got(&bed, "small") == small);
@@ -137,7 +137,7 @@ fn new_connections_go_by_the_second_link_while_running_ones_wait() {
 }
 
 #[test]
-fn without_a_hub_connections_go_their_ordinary_way_and_come_back_with_it() {
+fn without_a_hub_connections_bypass_the_gateway_until_it_returns() {
     let tables = "[fail]\nunreachable = \"open\"\n[health]\nhold = \"1s\"\nprobe = \"200ms\"\n";
     let setup = Setup { terminal_tables: tables, ..Setup::default() };
     let Some(mut bed) = Bed::build("open", &setup) else { return };
@@ -153,11 +153,11 @@ fn without_a_hub_connections_go_their_ordinary_way_and_come_back_with_it() {
     };
     assert_eq!(by(&bed).0.ip(), HUB_WAN.0, "by way of the hub");
     bed.kill_hub();
-    // Until it is missed they wait for it.
+    // Until the outage is detected they wait.
     pause(Duration::from_secs(3));
     let (seen, own) = by(&bed);
     assert_eq!(seen, own, "straight from the client");
-    // A proxy connects by itself.
+    // The proxy connects directly.
     let way = Way::Socks5((testbed::addresses::TERMINAL_LAN.0, 1080).into());
     let address = (SERVER.0, 9000).into();
     let mut client = bed.net.client.run(|| connect(way, address, PATIENCE)).expect("by the proxy");
@@ -177,7 +177,7 @@ fn without_a_hub_connections_go_their_ordinary_way_and_come_back_with_it() {
 }
 
 #[test]
-fn without_a_hub_connections_are_refused_at_once_where_that_is_wanted() {
+fn without_a_hub_connections_are_refused_if_configured() {
     let tables = "[fail]\nunreachable = \"refuse\"\n[health]\nhold = \"1s\"\nprobe = \"200ms\"\n";
     let setup = Setup { terminal_tables: tables, accept: "confirm", ..Setup::default() };
     let Some(mut bed) = Bed::build("refused", &setup) else { return };

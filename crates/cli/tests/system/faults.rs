@@ -1,11 +1,11 @@
-//! Gateways that die, and a link that does everything a link can do to a packet.
+//! Killed gateways, and a link with all impairments.
 
 use crate::bed::{Bed, PATIENCE, Setup, exchange, read_all};
 use std::io::{ErrorKind, Read, Write};
 use testbed::addresses::SERVER;
 
 #[test]
-fn bytes_are_whole_on_a_link_that_loses_doubles_and_reorders() {
+fn data_is_complete_on_a_link_with_loss_duplication_and_reordering() {
     let link = "delay 40ms rate 40mbit limit 2bdp loss 2% duplicate 1% reorder 2%";
     let Some(bed) = Bed::build("lossy", &Setup { link, ..Setup::default() }) else { return };
     let listener = bed.listen(SERVER.0, 9000);
@@ -17,14 +17,14 @@ fn bytes_are_whole_on_a_link_that_loses_doubles_and_reorders() {
 }
 
 #[test]
-fn clients_go_their_ordinary_way_when_the_terminal_gateway_was_killed() {
+fn clients_bypass_a_killed_terminal_gateway() {
     let Some(mut bed) = Bed::build("killed", &Setup::default()) else { return };
     let listener = bed.listen(SERVER.0, 9000);
     let mut old = bed.connect(SERVER.0, 9000);
     let (mut old_server, seen) = listener.accept().unwrap();
     assert_eq!(seen.ip(), testbed::addresses::HUB_WAN.0, "by way of the hub");
     bed.kill_terminal();
-    // What was spliced cannot go on, and does not pretend to.
+    // Split connections are reset.
     old.set_read_timeout(Some(PATIENCE)).unwrap();
     let (got, _) = read_all(&mut old);
     assert!(got.is_empty());
@@ -35,18 +35,18 @@ fn clients_go_their_ordinary_way_when_the_terminal_gateway_was_killed() {
     let mut heard = [0; 5];
     new_server.read_exact(&mut heard).unwrap();
     assert_eq!(&heard, b"hello");
-    // The hub keeps what it cannot know to be dead until the session gives up.
+    // The hub keeps the session's connections until its timeout.
     old_server.set_nonblocking(true).unwrap();
     let waiting = old_server.read(&mut heard).map_err(|error| error.kind());
     assert!(matches!(waiting, Err(ErrorKind::WouldBlock | ErrorKind::ConnectionReset)));
 }
 
 #[test]
-fn a_hub_that_was_replaced_is_found_again() {
+fn a_replaced_hub_is_found() {
     let Some(mut bed) = Bed::build("replaced", &Setup::default()) else { return };
     let listener = bed.listen(SERVER.0, 9000);
     let mut old = bed.connect(SERVER.0, 9000);
-    // Kept open: a server that closes at once may have its clean end arrive before the hub dies.
+    // Kept open: otherwise the server's FIN may arrive before the hub is killed.
     let _served = listener.accept().unwrap();
     bed.replace_hub();
     let (_, end) = read_all(&mut old);

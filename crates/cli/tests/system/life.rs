@@ -1,4 +1,4 @@
-//! Gateways that are stopped while they work, as an administrator would.
+//! Gateways that are stopped or reconfigured under load.
 
 use crate::bed::{Bed, PATIENCE, Setup, content, pause, read_all};
 use std::io::Write;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use testbed::addresses::{HUB_WAN, SERVER};
 
 #[test]
-fn a_terminal_that_stops_finishes_downloads_and_lets_new_connections_pass() {
+fn a_stopping_terminal_finishes_downloads_and_bypasses_new_connections() {
     let setup = Setup { drain: "60s", ..Setup::default() };
     let Some(bed) = Bed::build("drain", &setup) else { return };
     let listener = bed.listen(SERVER.0, 9000);
@@ -18,7 +18,7 @@ fn a_terminal_that_stops_finishes_downloads_and_lets_new_connections_pass() {
     let (first, second) = sent.split_at(1_000_000);
     old_server.write_all(first).unwrap();
     bed.drain_terminal();
-    // New connections go straight to the server as soon as the rules are exchanged.
+    // New connections bypass the gateway as soon as the rules are exchanged.
     assert!(soon(|| goes_straight(&bed, &listener)), "new connections are still intercepted");
     old_server.write_all(second).unwrap();
     drop(old_server);
@@ -33,7 +33,7 @@ fn a_terminal_that_stops_finishes_downloads_and_lets_new_connections_pass() {
 }
 
 #[test]
-fn a_download_goes_on_while_the_rules_of_interception_change() {
+fn a_download_survives_a_change_of_the_interception_rules() {
     let Some(mut bed) = Bed::build("reload", &Setup::default()) else { return };
     let (listener, other) = (bed.listen(SERVER.0, 9000), bed.listen(SERVER.0, 9001));
     let mut old = bed.connect(SERVER.0, 9000);
@@ -48,14 +48,14 @@ fn a_download_goes_on_while_the_rules_of_interception_change() {
     });
     send();
     assert!(!goes_straight(&bed, &other));
-    // One port is left alone from now on, and the other is not.
+    // One port is excluded now, and the other is not.
     let interfaces = "interfaces = [\"lan\"]";
     let excluded = format!("{interfaces}\nexclude_ports = [9001]\nmark = 77");
     bed.reload_terminal(|text| text.replace(interfaces, &excluded));
     assert!(soon(|| goes_straight(&bed, &other)), "the new rule is not in force");
     assert!(!goes_straight(&bed, &listener));
     send();
-    // None is intercepted any more, but the one that was.
+    // No new connection is intercepted; the open one continues.
     bed.reload_terminal(|text| text.replace(&format!("[intercept]\n{interfaces}\n"), ""));
     assert!(soon(|| goes_straight(&bed, &listener)), "interception is still in force");
     send();
@@ -65,7 +65,7 @@ fn a_download_goes_on_while_the_rules_of_interception_change() {
     assert!(got == sent, "{} bytes", got.len());
 }
 
-/// Whether a new connection of the client's reaches the server without the gateways.
+/// Returns true if a new connection of the client reaches the server without the gateways.
 fn goes_straight(bed: &Bed, listener: &TcpListener) -> bool {
     let port = listener.local_addr().unwrap().port();
     let new: TcpStream = bed.connect(SERVER.0, port);
@@ -73,7 +73,7 @@ fn goes_straight(bed: &Bed, listener: &TcpListener) -> bool {
     seen == new.local_addr().unwrap()
 }
 
-/// Whether `it` is so before long.
+/// Waits until `it` is true; returns false at the time limit.
 fn soon(mut it: impl FnMut() -> bool) -> bool {
     (0..500).any(|_| {
         let so = it();

@@ -1,4 +1,4 @@
-//! The whole, end to end, with programs that no one here wrote.
+//! End-to-end tests with third-party programs.
 //!
 //! ```text
 //!   client ─── terminal gateway ═══ emulated link ═══ hub gateway ─── server
@@ -7,9 +7,9 @@
 //!   ssh, rsync                                                          sshd
 //! ```
 //!
-//! Five network namespaces, the kernel's own TCP on both sides, connections intercepted on their
-//! way or made by SOCKS5 and HTTP CONNECT. Where the machine allows no namespaces, or has not
-//! got a program, a test says so and is passed over.
+//! There are five network namespaces with the kernel's TCP on both sides; connections are
+//! intercepted or made by SOCKS5 and HTTP CONNECT. Where the machine allows no namespaces, or a
+//! program is missing, a test reports this and is skipped.
 
 mod auto;
 mod bed;

@@ -1,4 +1,4 @@
-//! Traffic that is not split, carried beside connections that are.
+//! Traffic that is forwarded unsplit, parallel to split connections.
 
 use crate::bed::{Bed, Setup, have, pause};
 use rt::netlink::{Netlink, sysctl};
@@ -24,7 +24,7 @@ fn build(name: &str, setup: &Setup<'_>) -> Option<Bed> {
     Bed::build(name, &setup)
 }
 
-/// A UDP socket on the client, or on the server.
+/// Opens a UDP socket on the client or the server.
 fn udp(bed: &Bed, at_server: bool, address: impl Into<IpAddr>, port: u16) -> UdpSocket {
     let host = if at_server { &bed.net.server } else { &bed.net.client };
     let address = SocketAddr::new(address.into(), port);
@@ -33,7 +33,7 @@ fn udp(bed: &Bed, at_server: bool, address: impl Into<IpAddr>, port: u16) -> Udp
     socket
 }
 
-/// Answers everything with itself until `done`.
+/// Echoes all packets until `done`.
 fn echo(socket: &UdpSocket, done: &AtomicBool) {
     socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
     let mut buffer = vec![0; 65_536];
@@ -52,7 +52,7 @@ fn raw(bed: &Bed, at_server: bool, protocol: i32) -> Socket {
     socket
 }
 
-/// Reads packets until one has `wanted` behind its IP header; its source.
+/// Reads packets until one has `wanted` as its IP payload; returns its source.
 fn await_raw(socket: &Socket, wanted: &[u8]) -> IpAddr {
     let mut buffer = [MaybeUninit::uninit(); 2048];
     loop {
@@ -70,9 +70,9 @@ fn await_raw(socket: &Socket, wanted: &[u8]) -> IpAddr {
     }
 }
 
-/// UDP of many sizes and ICMP, both families, while a download takes all that the link has.
+/// UDP of many sizes and ICMP of both families during a download at the full rate.
 #[test]
-fn udp_and_icmp_pass_beside_a_download() {
+fn udp_and_icmp_are_forwarded_during_a_download() {
     let setup = Setup {
         link: "delay 40ms rate 8mbit limit 2bdp",
         rates: "rate_up = \"8mbit\"\nrate_down = \"8mbit\"\nround_trip = \"80ms\"",
@@ -111,7 +111,7 @@ fn udp_and_icmp_pass_beside_a_download() {
             let near = udp(&bed, false, from, 0);
             near.connect(SocketAddr::new(to, 5000)).unwrap();
             let mut answered = 0;
-            // The last two are larger than a packet of the link, and than one of the LAN.
+            // The last two exceed the packet size of the link, and that of the LAN.
             for size in [12, 160, 160, 160, 500, 1_200, 1_400, 1_452, 4_000] {
                 for attempt in 0..5u8 {
                     let packet = vec![attempt; size];
@@ -141,16 +141,16 @@ fn udp_and_icmp_pass_beside_a_download() {
     }
 }
 
-/// What has no ports and no handshake: ESP, and TCP of which only one direction is seen.
+/// Traffic without ports and handshake: ESP, and TCP with only one visible direction.
 #[test]
-fn ipsec_and_flows_seen_in_one_direction_pass_untouched() {
+fn ipsec_and_one_way_flows_are_forwarded_unchanged() {
     let Some(bed) = build("one-way", &Setup::default()) else { return };
     let to = SockAddr::from(SocketAddr::from((SERVER.0, 0)));
     let esp = [0, 0, 1, 7, 0, 0, 0, 1, 0xde, 0xad, 0xbe, 0xef];
     let (near, far) = (raw(&bed, false, 50), raw(&bed, true, 50));
     near.send_to(&esp, &to).unwrap();
     assert_eq!(await_raw(&far, &esp), IpAddr::from(CLIENT.0));
-    // Data in mid-flow, and a SYN-ACK whose SYN went another way.
+    // Data of an established flow, and a SYN-ACK whose SYN took another path.
     let (near, far) = (raw(&bed, false, 6), raw(&bed, true, 6));
     for flags in [0x18, 0x12] {
         let mut segment = vec![0x15, 0xb3, 0x27, 0x0f, 0, 0, 0, 1, 0, 0, 0, 2, 0x50, flags, 1, 0];
@@ -161,13 +161,13 @@ fn ipsec_and_flows_seen_in_one_direction_pass_untouched() {
     let (terminal, hub) = bed.finish();
     assert!(terminal["connections"]["forwarded"]["sent"].as_u64() >= Some(3), "{terminal}");
     assert!(hub["connections"]["forwarded"]["received"].as_u64() >= Some(3), "{hub}");
-    // The bed's own look at the way is all that was intercepted or asked for.
+    // Only the test's own connection check was intercepted.
     assert_eq!(terminal["connections"]["accepted"], hub["connections"]["opened"]);
 }
 
-/// QUIC's port is refused at once, so that browsers take TCP; and nobody passes for another.
+/// QUIC's port is refused immediately, so that browsers use TCP; spoofed sources are dropped.
 #[test]
-fn refused_ports_are_answered_and_foreign_sources_are_not_believed() {
+fn refused_ports_are_answered_and_spoofed_sources_dropped() {
     let Some(bed) = build("refused", &Setup::default()) else { return };
     let quic = udp(&bed, false, CLIENT.0, 0);
     quic.connect(SocketAddr::from((SERVER.0, 443))).unwrap();
@@ -188,9 +188,9 @@ fn refused_ports_are_answered_and_foreign_sources_are_not_believed() {
     assert_eq!(hub["connections"]["forwarded"]["foreign_source"], 1);
 }
 
-/// A gateway that is killed leaves packets their ordinary way.
+/// Packets bypass a gateway that was killed.
 #[test]
-fn packets_go_their_ordinary_way_when_the_terminal_gateway_was_killed() {
+fn packets_bypass_a_killed_terminal_gateway() {
     let Some(mut bed) = build("packets-killed", &Setup::default()) else { return };
     let far = udp(&bed, true, SERVER.0, 5000);
     let near = udp(&bed, false, CLIENT.0, 0);
@@ -203,10 +203,9 @@ fn packets_go_their_ordinary_way_when_the_terminal_gateway_was_killed() {
     assert!(arrives(b"forwarded"));
 }
 
-/// A connection that passes by is made of packets as well: they are not carried to a hub that is
-/// away.
+/// Packets of bypassing connections are not tunnelled to an unreachable hub.
 #[test]
-fn without_a_hub_packets_go_their_ordinary_way_where_connections_do() {
+fn without_a_hub_packets_bypass_the_gateway_as_connections_do() {
     if std::fs::metadata("/dev/net/tun").is_err() {
         eprintln!("skipped: no /dev/net/tun");
         return;
@@ -215,7 +214,7 @@ fn without_a_hub_packets_go_their_ordinary_way_where_connections_do() {
     let tables = format!("{CARRY}{fail}");
     let setup = Setup { terminal_tables: &tables, hub_tables: HOME, ..Setup::default() };
     let Some(mut bed) = Bed::build("openpackets", &setup) else { return };
-    // As some distributions set it: the tunnel has an address because of that.
+    // The default of some distributions, which requires an address on the tunnel.
     for end in [&bed.net.terminal, &bed.net.hub] {
         end.run(|| sysctl("net.ipv4.conf.all.rp_filter", "2")).expect("root may");
     }
@@ -241,6 +240,6 @@ fn without_a_hub_packets_go_their_ordinary_way_where_connections_do() {
     let carried = |report: &Value, what: &str| {
         report["connections"]["forwarded"][what].as_u64().expect("a counter")
     };
-    // The second hub has heard of the last packet alone.
+    // The second hub has received only the last packet.
     assert_eq!((carried(&terminal, "sent"), carried(&hub, "received")), (2, 1), "{terminal}");
 }

@@ -1,4 +1,4 @@
-//! A router between the gateways, whose far link takes less than it seems.
+//! A router between the gateways, whose second link has a smaller MTU.
 
 use crate::bed::{PATIENCE, content, gateway, pause, read_all, report_of};
 use rt::netlink::{Netlink, NetlinkError, Route, VethEnd, sysctl};
@@ -13,7 +13,7 @@ const TERMINAL: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
 const ROUTER: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 1, 0, 2), Ipv4Addr::new(10, 2, 0, 1)];
 const HUB: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 2);
 
-/// Terminal, router and hub, with a gateway on each end; the client is on the terminal and the
+/// Terminal, router and hub, with a gateway on each end; the client runs on the terminal and the
 /// server on the hub.
 struct Routed {
     hosts: [Host; 3],
@@ -54,8 +54,8 @@ impl Routed {
         Some(Self { hosts, terminal: terminal_process, hub: hub_process })
     }
 
-    /// A connection from the terminal to the hub through both gateways: the client's end and the
-    /// server's.
+    /// Connects from the terminal to the hub through both gateways; returns the client's and the
+    /// server's socket.
     fn connect(&self) -> (TcpStream, TcpStream) {
         let [terminal, _, hub] = &self.hosts;
         let server = SocketAddr::from((HUB, 9000));
@@ -71,8 +71,7 @@ impl Routed {
         panic!("no way through");
     }
 
-    /// Ends both, neither of which hears of the other's end, as the way between them is cut: peers
-    /// that have left are not reported.
+    /// Stops both gateways without a connection between them, so that lost peers are not reported.
     fn finish(mut self) -> (Value, Value) {
         change(&self.hosts[1], |net| net.set_down("up"));
         let hub = report_of(&mut self.hub);
@@ -80,7 +79,7 @@ impl Routed {
     }
 }
 
-/// A link between two hosts, of Ethernet's usual size.
+/// Creates a link between two hosts with Ethernet's MTU.
 pub(crate) fn lay(
     near: &Host,
     near_name: &'static str,
@@ -115,7 +114,7 @@ fn mtu(report: &Value) -> u64 {
 }
 
 #[test]
-fn what_the_path_takes_is_found_and_found_again() {
+fn the_path_mtu_is_detected_and_detected_again_after_a_change() {
     let Some(net) = Routed::build() else { return };
     let (client, server) = net.connect();
     let length = 20_000_000;
@@ -134,8 +133,8 @@ fn what_the_path_takes_is_found_and_found_again() {
             scope.spawn(move || read_all(&mut stream))
         });
         pause(Duration::from_secs(2));
-        // From here on the router answers "too big" to the terminal; what the hub sends it is
-        // dropped without a word, as the router's link does not even receive it.
+        // From here on the router sends "packet too big" to the terminal; packets from the hub are
+        // dropped without a message, because the router's link does not receive them.
         change(&net.hosts[1], |net| net.set_mtu("up", 1400));
         let [at_server, at_client] = readers.map(|reader| reader.join().unwrap());
         at_server.1.expect("a clean end");
@@ -149,7 +148,7 @@ fn what_the_path_takes_is_found_and_found_again() {
 }
 
 #[test]
-fn a_path_of_full_size_is_used_in_full_and_a_link_of_its_own_that_shrinks_is_heeded() {
+fn a_full_path_mtu_is_used_and_a_smaller_interface_mtu_respected() {
     let Some(net) = Routed::build() else { return };
     let (mut client, mut server) = net.connect();
     let mut send = |bytes: &[u8]| {

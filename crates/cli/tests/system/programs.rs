@@ -1,4 +1,4 @@
-//! Clients and servers that no one here wrote.
+//! Third-party clients and servers.
 
 use crate::bed::{Bed, Setup, have};
 use serde_json::Value;
@@ -9,7 +9,7 @@ use testbed::Process;
 const SOCKS: &str = "socks5h://10.1.0.1:1080";
 const CONNECT: &str = "http://10.1.0.1:3128";
 
-/// nginx on the server, over both families, serving the bed's directory.
+/// Starts nginx on the server for both address families with the test's directory.
 pub(crate) fn nginx(bed: &Bed) -> Process {
     let dir = bed.dir.display();
     let config = format!(
@@ -26,7 +26,7 @@ pub(crate) fn nginx(bed: &Bed) -> Process {
 }
 
 #[test]
-fn nginx_serves_curl_whichever_way_it_comes() {
+fn nginx_serves_curl_over_every_route() {
     if !have(&["nginx", "curl"]) {
         return;
     }
@@ -53,7 +53,7 @@ fn nginx_serves_curl_whichever_way_it_comes() {
 }
 
 #[test]
-fn the_server_sees_the_clients_own_address_when_it_is_to() {
+fn the_server_sees_the_clients_own_address_if_configured() {
     if !have(&["nginx", "curl"]) {
         return;
     }
@@ -73,7 +73,7 @@ fn the_server_sees_the_clients_own_address_when_it_is_to() {
 }
 
 #[test]
-fn two_hundred_downloads_at_once_are_all_whole() {
+fn two_hundred_parallel_downloads_are_complete() {
     if !have(&["nginx", "curl"]) {
         return;
     }
@@ -111,7 +111,7 @@ fn iperf3_runs_in_both_directions_at_once() {
         return;
     }
     let Some(bed) = Bed::build("iperf3", &Setup::default()) else { return };
-    // It answers one test, and one connection by which we know that it listens.
+    // iperf3 serves one test; the readiness check is a connection of its own.
     let _server = bed.start_on_server("iperf3", &["--server", "--port", "5201"], 5201);
     let args = ["--client", "10.3.0.2", "--time", "3", "--bidir", "--json", "--parallel", "2"];
     let report = bed.succeed_on_client("iperf3", &args);
@@ -124,7 +124,7 @@ fn iperf3_runs_in_both_directions_at_once() {
 }
 
 #[test]
-fn rsync_over_ssh_copies_both_ways() {
+fn rsync_over_ssh_copies_in_both_directions() {
     if !have(&["sshd", "ssh", "ssh-keygen", "rsync"]) {
         return;
     }
@@ -136,7 +136,7 @@ fn rsync_over_ssh_copies_both_ways() {
         "ssh -F none -i {dir}/client_key -o StrictHostKeyChecking=no -o BatchMode=yes \
          -o UserKnownHostsFile={dir}/known -o IdentitiesOnly=yes -o LogLevel=ERROR"
     );
-    // The server speaks first: nothing may wait for the client's first bytes.
+    // The server sends first: nothing may wait for the client's data.
     for (number, server) in ["10.3.0.2", "[fd00:3::2]"].into_iter().enumerate() {
         let up = format!("root@{server}:{dir}/up{number}");
         let down = format!("down{number}");
@@ -155,7 +155,7 @@ fn sshd(bed: &Bed) -> Process {
             .status();
         assert!(made.expect("ssh-keygen starts").success());
     }
-    // Where sshd keeps its unprivileged half; packages leave it to the boot scripts.
+    // The directory of sshd's unprivileged process, which boot scripts usually create.
     fs::create_dir_all("/run/sshd").expect("a directory for sshd");
     let config = format!(
         "ListenAddress 0.0.0.0:22\nListenAddress [::]:22\nHostKey {dir}/host_key\n\
@@ -165,6 +165,6 @@ fn sshd(bed: &Bed) -> Process {
     fs::write(bed.dir.join("sshd.conf"), config).expect("room on the disk");
     let path = bed.dir.join("sshd.conf");
     let path = path.to_str().expect("a plain path");
-    // It insists on being called by its full path.
+    // sshd requires an absolute path.
     bed.start_on_server("/usr/sbin/sshd", &["-D", "-e", "-f", path], 22)
 }

@@ -1,4 +1,4 @@
-//! Two-segment splitting: one gateway at the hub, and nothing at the terminal.
+//! Two-segment splitting: one gateway at the hub, and none at the terminal.
 
 use crate::bed::{self, PATIENCE, content, exchange, pause, read_all};
 use rt::emulator::Handle;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use testbed::addresses::{CLIENT, HUB_WAN, SERVER};
 use testbed::{Host, Process, Satellite, SatelliteConfig};
 
-/// Client, plain router, link, gateway and server, at work.
+/// Running client, router, link, gateway and server.
 struct Bed {
     net: Satellite,
     link: Handle,
@@ -21,7 +21,7 @@ struct Bed {
 }
 
 impl Bed {
-    /// Builds everything and waits until the gateway takes connections; `None`, and a word on
+    /// Builds everything and waits until the gateway accepts connections; `None`, with a message on
     /// standard error, where the machine does not allow it. `keys` are those of `[single]`.
     fn build(link: &str, keys: &str) -> Option<Self> {
         let config = format!("role = \"single\"\n[single]\nsatellite = [\"sat\"]\n{keys}");
@@ -42,7 +42,7 @@ impl Bed {
         Some(bed)
     }
 
-    /// The gateway answers before it knows that nobody listens; without it the server refuses.
+    /// The gateway accepts before it connects to the server; without it the server would refuse.
     fn await_gateway(&mut self) {
         let nobody = SocketAddr::new(SERVER.0.into(), 9);
         for _ in 0..100 {
@@ -86,7 +86,7 @@ const LINK: &str = "delay 40ms rate 40mbit limit 2bdp";
 const OWN: &str = "source = \"own\"\nrate = \"38mbit\"\nround_trip = \"80ms\"\n";
 
 #[test]
-fn bytes_are_whole_both_ways_and_halves_end_by_themselves() {
+fn data_is_complete_in_both_directions_and_half_closes_are_independent() {
     let Some(bed) = Bed::build(LINK, OWN) else { return };
     let listener = bed.listen(9000);
     let client = bed.connect(9000);
@@ -100,7 +100,7 @@ fn bytes_are_whole_both_ways_and_halves_end_by_themselves() {
 }
 
 #[test]
-fn the_server_sees_the_client_and_a_reset_is_a_reset() {
+fn the_server_sees_the_client_and_a_reset_is_forwarded() {
     let keys = "congestion = \"cubic\"\ninitial_window = 32\nnetworks = [\"10.1.0.0/24\"]\n";
     let Some(bed) = Bed::build(LINK, keys) else { return };
     let listener = bed.listen(9000);
@@ -110,8 +110,8 @@ fn the_server_sees_the_client_and_a_reset_is_a_reset() {
     client.write_all(b"asked").unwrap();
     let mut heard = [0; 5];
     server.read_exact(&mut heard).unwrap();
-    // An answer, and then a close with bytes of the client's unread: that is a reset, and what
-    // was answered before must come.
+    // A response followed by a close with unread data of the client is a reset; the response must
+    // arrive first.
     let answer = content(3, 20_000);
     client.write_all(b"more that nobody reads").unwrap();
     pause(Duration::from_millis(200));
@@ -127,7 +127,7 @@ fn the_server_sees_the_client_and_a_reset_is_a_reset() {
 }
 
 #[test]
-fn a_refusal_reaches_the_client_as_a_reset() {
+fn a_refusal_is_forwarded_as_a_reset() {
     let Some(bed) = Bed::build(LINK, OWN) else { return };
     let mut client = bed.connect(9999);
     let (got, end) = read_all(&mut client);
@@ -138,7 +138,7 @@ fn a_refusal_reaches_the_client_as_a_reset() {
 }
 
 #[test]
-fn two_hundred_connections_at_once_are_all_whole() {
+fn two_hundred_parallel_connections_are_complete() {
     let Some(bed) = Bed::build(LINK, OWN) else { return };
     let listener = bed.listen(9000);
     std::thread::scope(|scope| {
@@ -167,7 +167,7 @@ fn two_hundred_connections_at_once_are_all_whole() {
     assert!(report["connections"]["peak_connections"].as_u64() > Some(50), "{report}");
 }
 
-/// What the gateway says on its control socket.
+/// Returns the gateway's status.
 fn ask(socket: &Path, what: &str) -> Value {
     let mut stream = UnixStream::connect(socket).expect("a control socket");
     stream.set_read_timeout(Some(PATIENCE)).expect("a time above zero");
@@ -178,7 +178,7 @@ fn ask(socket: &Path, what: &str) -> Value {
 }
 
 #[test]
-fn it_is_looked_at_and_reads_its_limits_again() {
+fn it_reports_its_status_and_reloads_its_limits() {
     let folder = std::env::temp_dir().join(format!("bentpipe-{}-single", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     let (file, socket) = (folder.join("single.toml"), folder.join("control.sock"));
@@ -203,7 +203,7 @@ fn it_is_looked_at_and_reads_its_limits_again() {
     assert!(one["state"] == "open" && one["number"].is_u64(), "{page}");
     let refusal = ask(&socket, "capture");
     assert!(refusal["error"].as_str().is_some_and(|text| text.contains("inner traffic")));
-    // A file that is wrong changes nothing, a right one what can change.
+    // An invalid file changes nothing, a valid one what can be changed.
     let reload = |bed: &mut Bed, text: String| {
         std::fs::write(&file, text).expect("room on the disk");
         let pid = bed.gateway.child().id().to_string();
@@ -221,7 +221,7 @@ fn it_is_looked_at_and_reads_its_limits_again() {
     assert!(limit_is(50));
     reload(&mut bed, config(7));
     assert!(limit_is(7));
-    // The connection that ran before runs on.
+    // The open connection continues.
     exchange(client, server, 100_000);
     bed.finish();
     let _ = std::fs::remove_dir_all(&folder);

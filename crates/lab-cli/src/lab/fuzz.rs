@@ -6,28 +6,28 @@ use std::fmt::Write;
 use std::num::NonZeroUsize;
 use units::Span;
 
-/// Random mixes of faults over sessions, connections and gateways, and of hostile clients
+/// Random combinations of faults in sessions, connections and gateways, and hostile clients
 ///
-/// Each seed is a storm of its own: loss, blackouts, clocks that leap, restarts, and more, drawn
-/// from the seed; then calm, in which all must come to its end. Every promise is checked on the
-/// way. Of `fairness` the promise is that honest clients have their share beside hostile ones.
-/// Ends with what was reached. A seed that breaks a promise is printed with the command
-/// that runs it again, and the exit code is 1.
+/// Each seed is one run: loss, outages, clock steps, restarts and other faults drawn from the seed,
+/// followed by a quiescent phase in which everything must complete. Invariants are checked
+/// throughout. The invariant of `fairness` is that honest clients keep their share in parallel to
+/// hostile ones. Prints a summary at the end. A seed that violates an invariant is printed with the
+/// command that repeats it, and the exit code is 1.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// How many storms
+    /// Number of runs
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     seeds: u64,
     /// The first seed
     #[arg(long, value_name = "S", default_value_t = 0)]
     first: u64,
-    /// Over what: sessions, connections, links, gateways, fairness; all take turns when not given
+    /// Subject: sessions, connections, links, gateways, fairness; default: all in turn
     #[arg(long, value_name = "WHAT", value_parser = subject)]
     subject: Option<Subject>,
-    /// How many at once; one for each processor when not given
+    /// Number of parallel runs; default: one per processor
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
-    /// Begin none after this time
+    /// Start no run after this time
     #[arg(long, value_name = "SECONDS", value_parser = values::seconds)]
     seconds: Option<Span>,
 }
@@ -63,7 +63,7 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
     }
 }
 
-/// Failures that were not shown yet, and a line of progress; returns how many are shown now.
+/// Prints new failures and a line of progress; returns the number of printed failures.
 fn show(so_far: &Fuzzed, shown: usize, seeds: u64) -> usize {
     for failure in so_far.failures.iter().skip(shown) {
         let storm = describe(failure.subject, failure.seed);

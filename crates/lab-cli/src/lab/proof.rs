@@ -5,30 +5,30 @@ use lab::proof::{ALL, ProofConfig, choose, prove, write};
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// Do something bad to real gateways, and find out what is lost
+/// Inject faults into real gateways, and check their guarantees
 ///
-/// Each proof builds a network in namespaces of its own, puts a load on two gateways, every byte
-/// of which is compared, and does what its name says. Prints a line for each and writes all of
-/// it to proofs.json. A promise that is broken is named, and the exit code is 1. `list` instead
-/// of a name lists them.
+/// Each system test creates a network in its own namespaces, puts a load with verified content on
+/// two gateways, and injects the fault that its name states. Prints a line for each test and writes
+/// all results to proofs.json. Violated guarantees are named, and the exit code is 1. `list`
+/// instead of a name lists the tests.
 ///
-/// With the environment variable `BENTPIPE_GATEWAY` the gateways are those of another program, for
-/// example of an earlier release.
+/// The environment variable `BENTPIPE_GATEWAY` selects another gateway program, for example an
+/// earlier release.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Which, by name; all of them when none is given
+    /// Names of tests; default: all
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// The short form of each
+    /// Shorter tests
     #[arg(long)]
     quick: bool,
-    /// Connections of the soak; 100000 when not given, 3000 with --quick
+    /// Connections of the soak test; default: 100000, or 3000 with --quick
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     connections: Option<u64>,
-    /// The seed of everything random
+    /// Seed of all random streams
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Where proofs.json goes
+    /// Folder of proofs.json
     #[arg(long, value_name = "DIR", default_value = super::OUT)]
     out: PathBuf,
 }
@@ -44,14 +44,14 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
     let Arguments { quick, connections, seed, .. } = *arguments;
     let config = ProofConfig { quick, connections, seed };
     let entries = choose(&arguments.names).map_err(|error| error.to_string())?;
-    // Before anything starts: a process with threads cannot enter a user namespace.
+    // Called first, because a process with threads cannot enter a user namespace.
     testbed::permission::acquire().map_err(|error| error.to_string())?;
     let mut verdicts = Vec::new();
     for entry in entries {
         let verdict = prove(entry, &config);
         values::print(&format!("{}\n", verdict.line()))?;
         verdicts.push(verdict);
-        // What is known is written, whatever becomes of the next one.
+        // Results are written after each test, in case the next one fails.
         let path = arguments.out.join("proofs.json");
         write(&verdicts, &path).map_err(|error| error.to_string())?;
     }

@@ -6,15 +6,15 @@
 //!             and beside it, where a case asks for that: plain TCP, or a second pair
 //! ```
 //!
-//! Each run has namespaces of its own, so several run at once: they take real time but little of
-//! the processors. Names and values are those of the simulation, so that both stand in one plot:
-//! `study/point/way`.
+//! Each run has its own network namespaces, so several can run in parallel: they take real time but
+//! little processor time. Names and values are those of the simulation: `study/point/way`.
 
 mod script;
 
 use super::Machine;
 use crate::LabError;
-use crate::live::{Bed, BedConfig, Beside, Way as Carried};
+use crate::live::{Bed, BedConfig, CrossTraffic, Way as FilesReport};
+use crate::threads::joined;
 use rt::Clock;
 use script::Script;
 use serde::Serialize;
@@ -26,27 +26,27 @@ use std::thread;
 use testbed::traffic::{self, File, Limits, Progress, Transfer};
 use units::{BitRate, Instant, Span};
 
-/// What controls the rate.
+/// A congestion controller of the gateways, or of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// Gateways with this controller, and what they are told besides.
+    /// Gateways with this controller.
     Gateways(&'static str),
-    /// The kernel's TCP, end to end.
-    Kernel(Carried),
+    /// The kernel's end-to-end TCP.
+    Kernel(FilesReport),
 }
 
 impl Way {
-    /// All of them, in the order of tables.
+    /// All controllers, in the order of tables.
     pub const ALL: [Self; 6] = [
         Self::Gateways("fixed"),
         Self::Gateways("newreno"),
         Self::Gateways("probing"),
         Self::Gateways("steady"),
-        Self::Kernel(Carried::Cubic),
-        Self::Kernel(Carried::Bbr),
+        Self::Kernel(FilesReport::Cubic),
+        Self::Kernel(FilesReport::Bbr),
     ];
 
-    /// Its name.
+    /// Returns the name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Gateways(name) => name,
@@ -54,14 +54,15 @@ impl Way {
         }
     }
 
-    const fn carried(self) -> Carried {
+    const fn carried(self) -> FilesReport {
         match self {
-            Self::Gateways(_) => Carried::Bentpipe,
+            Self::Gateways(_) => FilesReport::Bentpipe,
             Self::Kernel(way) => way,
         }
     }
 
-    /// What the gateways are told: the link's rates, but for `steady` only the return channel's.
+    /// Returns the gateways' configuration: the link rates, but for `steady` only that of the
+    /// return channel.
     fn keys(self, case: &Case) -> String {
         let word = |rate: Option<BitRate>| {
             rate.map_or("auto".to_owned(), |rate| format!("{}bit", rate.as_bps()))
@@ -73,18 +74,18 @@ impl Way {
     }
 }
 
-/// What to measure.
+/// Options of the benchmark.
 #[derive(Clone, Debug)]
 pub struct ControlConfig {
-    /// Cases' names, `study/point`, or parts of them; all cases when empty.
+    /// Names of cases, `study/point`, or parts of them; empty for all cases.
     pub only: Vec<String>,
-    /// The ways' names; all when empty.
+    /// Names of controllers; empty for all.
     pub ways: Vec<String>,
-    /// Runs at once.
+    /// Number of parallel runs.
     pub parallel: usize,
-    /// Shorter, and accordingly rougher.
+    /// Shorter runs with less accurate results.
     pub quick: bool,
-    /// The seed of everything random on the links.
+    /// Seed of the links' random processes.
     pub seed: u64,
 }
 
@@ -94,57 +95,57 @@ impl Default for ControlConfig {
     }
 }
 
-/// Everything that was measured.
+/// Results of the benchmark.
 #[derive(Clone, Debug, Serialize)]
 pub struct ControlReport {
     /// `control`.
     pub bench: &'static str,
     /// Where it was measured.
     pub machine: Machine,
-    /// The seed of everything random on the links.
+    /// Seed of the links' random processes.
     pub seed: u64,
-    /// Runs at once.
+    /// Number of parallel runs.
     pub parallel: usize,
-    /// What the cases ask for, by `study/point/way`.
+    /// Results of the cases, by `study/point/way`.
     pub values: BTreeMap<String, f64>,
-    /// Each run.
+    /// Results of each run.
     pub runs: Vec<ControlRun>,
 }
 
-/// One case on one way.
+/// One case with one controller.
 #[derive(Clone, Debug, Serialize)]
 pub struct ControlRun {
     /// `study/point`.
     pub case: String,
-    /// What controlled the rate.
+    /// The controller.
     pub way: &'static str,
-    /// What is asked: `share`, `of_fair` or `jain`.
+    /// The kind of the value: `share`, `of_fair` or `jain`.
     pub asked: &'static str,
-    /// What came out; missing when the run failed.
+    /// The result; `None` if the run failed.
     pub value: Option<f64>,
-    /// Bits per second of each flow, from the case's beginning to its end.
+    /// Goodput of each flow from the case's start to its end, in bits/s.
     pub goodput_bits_per_second: Vec<f64>,
-    /// Bits per second on the return channel, with all headers.
+    /// Traffic of the return channel with all headers, in bits/s.
     pub return_bits_per_second: Option<f64>,
-    /// Whether every byte that arrived was the right one.
+    /// Whether all received octets were correct.
     pub matches: bool,
-    /// Whether the emulator did what the link says, and nothing else.
+    /// Whether the emulator kept its schedule.
     pub emulator_kept_up: bool,
-    /// What went wrong.
+    /// Errors and remarks.
     pub notes: Vec<String>,
 }
 
-/// Cases that are the same link and the same question are run once.
+/// A run. Cases with the same link and kind of value share one run.
 struct Job {
     names: Vec<String>,
     case: Case,
     way: Way,
 }
 
-/// Measures what `config` asks for; `tell` hears of each run as it ends.
+/// Runs the benchmark; calls `tell` with the result of each run.
 ///
 /// # Errors
-/// When a name fits no case or way, or a network cannot be built at all.
+/// If a name matches no case or controller, or no network can be created.
 pub fn control(
     config: &ControlConfig,
     tell: &(dyn Fn(&ControlRun) + Sync),
@@ -167,10 +168,10 @@ pub fn control(
     thread::scope(|scope| {
         let workers: Vec<_> =
             (0..config.parallel.clamp(1, 32)).map(|_| scope.spawn(worker)).collect();
-        let join = |task: thread::ScopedJoinHandle<'_, Result<(), LabError>>| {
-            task.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        workers.into_iter().map(join).collect::<Result<Vec<()>, LabError>>()
+        workers
+            .into_iter()
+            .map(|worker| joined(worker.join()))
+            .collect::<Result<Vec<()>, LabError>>()
     })?;
     let mut runs = runs.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     runs.sort_by(|a, b| (&a.case, a.way).cmp(&(&b.case, b.way)));
@@ -192,7 +193,7 @@ fn round(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
 }
 
-/// The cases and ways that are asked for, the longest first.
+/// Returns the selected runs, the longest first.
 fn jobs(config: &ControlConfig) -> Result<Vec<Job>, LabError> {
     let cases: Vec<Case> = controllers::all();
     for name in &config.only {
@@ -239,7 +240,7 @@ fn is_same(one: &Case, other: &Case) -> bool {
         && (one.metric, one.from, one.to) == (other.metric, other.from, other.to)
 }
 
-/// A third of the time, where nothing happens on the link.
+/// Shortens a case to a third if its link does not change.
 fn shorter(case: Case) -> Case {
     if !case.changes.is_empty() || !case.link.outages.is_empty() {
         return case;
@@ -267,14 +268,14 @@ fn run(job: &Job, seed: u64) -> Result<ControlRun, LabError> {
     };
     match measure(job, seed, &mut run) {
         Ok(()) => {}
-        // Without namespaces there is nothing to measure at all.
+        // Without namespaces nothing can be measured.
         Err(error @ LabError::Testbed(_)) => return Err(error),
         Err(error) => run.notes.push(error.to_string()),
     }
     Ok(run)
 }
 
-/// One download, and when it begins after the case's beginning.
+/// One download, with its start relative to that of the case.
 struct Flow {
     through: traffic::Way,
     server: std::net::SocketAddr,
@@ -291,9 +292,9 @@ fn measure(job: &Job, seed: u64, run: &mut ControlRun) -> Result<(), LabError> {
         rates: None,
         keys: Some(way.keys(case)),
         beside: match case.metric {
-            Metric::Share => Beside::Nothing,
-            Metric::OfFair => Beside::PlainTcp,
-            Metric::Jain => Beside::Gateways,
+            Metric::Share => CrossTraffic::Nothing,
+            Metric::OfFair => CrossTraffic::PlainTcp,
+            Metric::Jain => CrossTraffic::Gateways,
         },
         seed,
     })?;
@@ -314,7 +315,7 @@ fn measure(job: &Job, seed: u64, run: &mut ControlRun) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Runs the downloads, and the link's script beside them.
+/// Runs the downloads and the changes of the link in parallel.
 fn play(
     bed: &Bed,
     case: &Case,
@@ -360,16 +361,13 @@ fn play(
             })
             .collect();
         let played = script.play(bed.emulation(), start);
-        let join = |task: thread::ScopedJoinHandle<'_, Transfer>| {
-            task.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        let transfers: Vec<Transfer> = tasks.into_iter().map(join).collect();
+        let transfers: Vec<Transfer> = tasks.into_iter().map(|task| joined(task.join())).collect();
         played?;
         Ok(flows.iter().map(|flow| flow.at).zip(transfers).collect())
     })
 }
 
-/// Bytes of a transfer that began at `at` which came between `from` and `to`.
+/// Returns the octets of a transfer, started at `at`, that arrived between `from` and `to`.
 fn bytes(transfer: &Transfer, at: Span, from: Instant, to: Instant) -> u64 {
     let by = |when: Instant| {
         let since = when.since(Instant::ZERO + at);
@@ -379,7 +377,7 @@ fn bytes(transfer: &Transfer, at: Span, from: Instant, to: Instant) -> u64 {
     by(to) - by(from)
 }
 
-/// What the case asks for.
+/// Returns the value of a case.
 fn value(case: &Case, goodput: &[f64]) -> Option<f64> {
     let first = *goodput.first()?;
     match case.metric {

@@ -1,4 +1,4 @@
-//! `bentpipe bench emulator`: does the emulator do what the link's configuration says, and when?
+//! `bentpipe bench emulator`: accuracy of the emulator in packets and time.
 //!
 //! ```text
 //!   generator ──▶ g ══ a ──▶ emulator ──▶ b ══ s
@@ -6,11 +6,11 @@
 //!                      └── capture (kernel's stamps) ──┘
 //! ```
 //!
-//! The judge is a capture of both sides that has nothing to do with the emulator: what arrived at
-//! `a`, by the capture's stamps, is played through [`satlink`] under virtual time, which says
-//! which packets must come out, in which order, and when. Held against that is what the capture
-//! saw at `s`. A packet that is missing there and was not the link's to drop is an unexplained
-//! loss, whatever the emulator says about itself.
+//! The reference is a capture of both sides that is independent of the emulator. The packets that
+//! arrived at `a`, with the capture's timestamps, are replayed through [`satlink`] under virtual
+//! time, which determines which packets must depart, in which order, and when. This is compared
+//! with the capture at `s`. A packet that is missing there although the link did not drop it is an
+//! unexplained loss, whatever the emulator reports.
 
 use super::figures::median;
 use rt::Clock;
@@ -26,25 +26,25 @@ use std::thread::JoinHandle;
 use testbed::{Host, TestbedError};
 use units::{BitRate, Instant, Span};
 
-/// Bytes of each packet on the network layer.
+/// Octets of each packet at the network layer.
 const PACKET: usize = 1500;
-/// An EtherType for experiments, which no kernel answers.
+/// An experimental EtherType, which no kernel processes.
 const ETHERTYPE: u16 = 0x88b5;
-/// The generator sends what is due this often.
+/// Interval at which the generator sends all due packets.
 const TICK: Span = Span::from_micros(200);
 
 /// One load on one link.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// Its name in the report.
+    /// Name in the report.
     pub name: &'static str,
-    /// What is offered, network-layer bits.
+    /// Offered rate at the network layer.
     pub offered: BitRate,
-    /// The link, in words.
+    /// Link description.
     pub link: &'static str,
 }
 
-/// The two loads that the emulator is meant for: many packets, and exact times.
+/// The loads that the emulator is designed for: a high packet rate, and accurate times.
 pub const CASES: &[Case] = &[
     Case {
         name: "300mbit",
@@ -58,12 +58,12 @@ pub const CASES: &[Case] = &[
     },
 ];
 
-/// What to do.
+/// Options of the benchmark.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How often to run each case; the report has the medians.
+    /// Number of runs of each case; the report has the medians.
     pub repeats: u32,
-    /// How long to load the link each time.
+    /// Duration of the load in each run.
     pub length: Span,
 }
 
@@ -73,36 +73,36 @@ impl Default for Options {
     }
 }
 
-/// Why there is no result.
+/// Errors of the benchmark.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BenchError {
-    /// No network of our own.
+    /// The network namespace could not be created.
     #[error(transparent)]
     Testbed(#[from] TestbedError),
     /// The network could not be configured.
     #[error(transparent)]
     Netlink(#[from] NetlinkError),
-    /// A side could not be opened.
+    /// A packet socket could not be opened.
     #[error(transparent)]
     Packet(#[from] PacketError),
-    /// The emulator could not start, or stopped by itself.
+    /// The emulator could not start or stopped on its own.
     #[error("the emulator: {0}")]
     Emulator(#[from] rt::emulator::EmulatorError),
-    /// A case's words are wrong.
+    /// The link description of a case is invalid.
     #[error("the link of case {case}: {reason}")]
     Words {
-        /// Which case.
+        /// Name of the case.
         case: &'static str,
-        /// What is wrong.
+        /// The error.
         reason: String,
     },
 }
 
-/// Runs `cases`; `progress` hears a line after each run.
+/// Runs `cases`; calls `progress` with a line after each run.
 ///
 /// # Errors
-/// When there is nothing to measure; a bad result is a result.
+/// If nothing can be measured; an inaccurate result is not an error.
 pub fn run(
     cases: &[Case],
     options: &Options,
@@ -132,7 +132,7 @@ pub fn run(
     Ok(json!({ "bench": "emulator", "packet_bytes": PACKET, "cases": results }))
 }
 
-/// What one run came to, by the independent capture.
+/// Result of a run according to the independent capture.
 struct Outcome {
     sent: u64,
     arrived: u64,
@@ -141,9 +141,9 @@ struct Outcome {
     unexplained_losses: u64,
     unexpected: u64,
     out_of_order: u64,
-    /// Departures before their time.
+    /// Departures before the expected time.
     early: u64,
-    /// Departure after its time, sorted, nanoseconds.
+    /// Delays of departures after the expected time in nanoseconds, sorted.
     late_ns: Vec<u64>,
     arrival_seconds: f64,
     capture_dropped: u64,
@@ -194,13 +194,13 @@ fn end(
     Ok(running.join().expect("the emulator does not panic")?)
 }
 
-/// The two wires, silent but for the generator.
+/// Creates the two links, which carry nothing but the generator's packets.
 fn wire_up() -> Result<(), NetlinkError> {
     let mut net = Netlink::open()?;
     for (one, other) in [("g", "a"), ("b", "s")] {
         net.create_veth(&VethEnd::new(one), &VethEnd::new(other))?;
         for name in [one, other] {
-            // Where there is no IPv6, it is silent already.
+            // Without IPv6 the setting does not exist.
             let _ = rt::netlink::sysctl(&format!("net/ipv6/conf/{name}/disable_ipv6"), "1");
             net.disable_offloads(name)?;
             net.set_up(name)?;
@@ -209,7 +209,7 @@ fn wire_up() -> Result<(), NetlinkError> {
     Ok(())
 }
 
-/// What the capture saw: number and stamp of each packet, in order.
+/// Captured packets: number and timestamp, in order.
 #[derive(Default)]
 struct Seen {
     arrivals: Vec<(u64, u64)>,
@@ -232,7 +232,7 @@ fn capture(
                 let took = socket.receive(64, |unix_ns, frame| {
                     list.extend(number(&frame).zip(unix_ns));
                 });
-                // An error here would be a gap, and shows as unexplained losses.
+                // An error is a gap, which appears as unexplained losses.
                 count += took.unwrap_or(0);
             }
             if count == 0 {
@@ -247,7 +247,7 @@ fn capture(
     })
 }
 
-/// Sends numbered packets at `rate` for `length`; returns how many the kernel took.
+/// Sends numbered packets at `rate` for `length`; returns the number that the kernel accepted.
 fn generate(rate: BitRate, length: Span) -> Result<u64, PacketError> {
     let socket = PacketSocket::open("g", &PacketOptions::default())?;
     let clock = Clock::from_here();
@@ -259,7 +259,7 @@ fn generate(rate: BitRate, length: Span) -> Result<u64, PacketError> {
             return Ok(sent);
         }
         let due = rate.bytes_in(now.since(Instant::ZERO)) / PACKET as u64;
-        // After a stall the rest comes in bounded bursts.
+        // After a stall the backlog is sent in bounded bursts.
         frames.clear();
         frames.extend((sent..due.min(sent + 32)).map(numbered));
         if !frames.is_empty() {
@@ -285,7 +285,7 @@ fn number(frame: &[u8]) -> Option<u64> {
     ours.then(|| u64::from_be_bytes(bytes))
 }
 
-/// A packet under virtual time.
+/// A packet of the reference simulation.
 #[derive(Clone)]
 struct Numbered(u64);
 
@@ -295,7 +295,8 @@ impl Frame for Numbered {
     }
 }
 
-/// When the link delivers each packet of `arrivals`, in order: number, and nanoseconds since 1970.
+/// Returns when the link delivers each packet of `arrivals`, in order: number, and nanoseconds
+/// since 1970.
 fn expected(link: &LinkConfig, summary: &Summary, arrivals: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let start = &summary.start;
     let mut model = Link::new(link, start.seed, start.run).expect("the emulator took it too");
@@ -405,7 +406,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_gentle_load_comes_through_as_the_link_decided() {
+    fn a_light_load_has_no_unexplained_losses() {
         if let Err(refusal) = Host::new("probe") {
             eprintln!("skipped: {refusal}");
             return;
@@ -425,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn the_judge_sees_what_is_wrong() {
+    fn the_evaluation_detects_all_kinds_of_errors() {
         let case = Case { name: "", offered: BitRate::from_mbps(1), link: "delay 10ms" };
         let link = words::parse_link(case.link).unwrap();
         let ports = Ports::UdpRelay {

@@ -1,4 +1,4 @@
-//! How each scenario is run and its figures are taken.
+//! Runs of the scenarios, and their metrics.
 
 use super::scenarios::{
     FULL_RATE, MATCHES, PAGE_ROUND_TRIPS, RECOVERY, RETURN, ROUND_TRIPS, SHARE, Scenario, What,
@@ -6,20 +6,21 @@ use super::scenarios::{
 };
 use super::{BenchConfig, Run};
 use crate::LabError;
-use crate::live::{Bed, BedConfig, Beside, Outcome, Reading, Way};
+use crate::live::{Bed, BedConfig, CrossTraffic, Outcome, Reading, Way};
+use crate::threads::{joined, sleep};
 use rt::Clock;
 use satlink::{Direction, LinkConfig};
 use std::thread;
 use testbed::traffic::{self, Exchange, File, Limits, Progress, Transfer};
 use units::{BitRate, Instant, Span};
 
-/// A file that no client sees the end of.
+/// The size of a file that no client receives completely.
 const ENDLESS: u64 = u64::MAX;
-/// A transfer that has not begun by then never will.
+/// Time limit for the first octet of a transfer.
 const PATIENCE: Span = Span::from_secs(30);
-/// How long a download fills the link before requests are made beside it.
+/// Time for which a download fills the link before requests start.
 const FILLING: Span = Span::from_secs(10);
-/// How long the link is away.
+/// Length of the outage.
 const OUTAGE: Span = Span::from_secs(10);
 
 pub(super) fn scenario(
@@ -34,7 +35,7 @@ pub(super) fn scenario(
         way,
         rates: Some(scenario.rates(link)?),
         keys: scenario.keys.map(str::to_owned),
-        beside: Beside::Nothing,
+        beside: CrossTraffic::Nothing,
         seed: config.seed,
     })?;
     let mut bench = Bench { bed: &bed, link, config, run };
@@ -58,7 +59,7 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Downloads, measured from the first byte of the first of them.
+    /// Downloads, measured from the first octet of the first of them.
     fn bulk(&mut self, downloads: usize, beside_upload: bool) {
         let (bed, window) = (self.bed, self.config.window);
         let limits = Limits { after_first_byte: window, overall: window + PATIENCE };
@@ -68,18 +69,20 @@ impl Bench<'_> {
             let upload = beside_upload.then(|| {
                 let progress = uploading.clone();
                 let task = scope.spawn(move || upload(bed, window + PATIENCE, &progress));
-                wait(head_start);
+                sleep(head_start);
                 task
             });
             let tasks: Vec<_> = (1..=downloads as u64)
                 .map(|seed| scope.spawn(move || download(bed, seed, limits, &Progress::default())))
                 .collect();
-            let transfers: Vec<Transfer> = tasks.into_iter().map(join).collect();
+            let transfers: Vec<Transfer> =
+                tasks.into_iter().map(|task| joined(task.join())).collect();
             uploading.stop();
-            (transfers, upload.map(join))
+            (transfers, upload.map(|task| joined(task.join())))
         });
         if let Some(upload) = upload {
-            // Until the far end said what had arrived: bytes that wait in buffers do not count.
+            // Counted until the server has confirmed the received data: buffered octets do not
+            // count.
             let seconds = upload.ended.as_secs_f64();
             self.figure("upload_bits_per_second", upload.bytes as f64 * 8.0 / seconds);
             self.figure("upload_matches", f64::from(u8::from(upload.matches)));
@@ -130,19 +133,19 @@ impl Bench<'_> {
             let bulk = beside_bulk.then(|| {
                 let progress = progress.clone();
                 let task = scope.spawn(move || download(bed, 1, forever, &progress));
-                wait(FILLING);
+                sleep(FILLING);
                 task
             });
             let exchanges: Vec<Exchange> = (0..repetitions)
                 .map(|number| {
                     // Not in step with anything.
-                    wait(Span::from_millis(300 + 70 * number));
+                    sleep(Span::from_millis(300 + 70 * number));
                     let (way, server) = bed.reach(bed.files());
                     bed.net().client.run(|| traffic::ask(way, server, (4096, 4096), PATIENCE))
                 })
                 .collect();
             progress.stop();
-            (exchanges, bulk.map(join))
+            (exchanges, bulk.map(|task| joined(task.join())))
         });
         if let Some(bulk) = bulk {
             self.fail_on(&bulk);
@@ -167,7 +170,7 @@ impl Bench<'_> {
             matches &= page.matches;
             times.extend(page.took);
             self.run.notes.extend(page.error);
-            wait(Span::from_millis(500));
+            sleep(Span::from_millis(500));
         }
         self.figure(MATCHES, f64::from(u8::from(matches)));
         self.timing(&mut times);
@@ -177,7 +180,7 @@ impl Bench<'_> {
         }
     }
 
-    /// A download through an outage: when do packets enter the link at full rate again?
+    /// Measures the time after an outage until packets enter the link at full rate.
     fn outage(&mut self) -> Result<(), LabError> {
         let bed = self.bed;
         let clock = Clock::new();
@@ -185,12 +188,12 @@ impl Bench<'_> {
         let limits = Limits { after_first_byte: Span::from_secs(60), overall: Span::from_secs(90) };
         let (transfer, back) = thread::scope(|scope| {
             let task = scope.spawn(|| download(bed, 1, limits, &progress));
-            wait(FILLING);
+            sleep(FILLING);
             bed.emulation().outage(OUTAGE)?;
             let back = clock.now() + OUTAGE;
-            wait(OUTAGE + FILLING);
+            sleep(OUTAGE + FILLING);
             progress.stop();
-            Ok::<_, LabError>((join(task), back))
+            Ok::<_, LabError>((joined(task.join()), back))
         })?;
         self.figure(MATCHES, f64::from(u8::from(transfer.matches && transfer.bytes > 0)));
         self.fail_on(&transfer);
@@ -234,7 +237,7 @@ impl Bench<'_> {
     }
 
     fn rate(&self, direction: Direction) -> BitRate {
-        // The gateways' rates were taken from the link, so there are some.
+        // The gateways' rates were derived from the link, so they exist.
         self.link.direction(direction).rate.unwrap_or(BitRate::from_bps(1))
     }
 
@@ -252,13 +255,13 @@ fn download(bed: &Bed, seed: u64, limits: Limits, progress: &Progress) -> Transf
 
 fn upload(bed: &Bed, overall: Span, progress: &Progress) -> Transfer {
     let file = File { seed: 1000, bytes: ENDLESS, congestion: bed.way().congestion() };
-    // What is buffered on the way when the upload stops still has to cross.
+    // Data buffered at the end of the upload is still sent.
     let limits = Limits { after_first_byte: overall, overall: overall + PATIENCE };
     let (way, server) = bed.reach(bed.files());
     bed.net().client.run(|| traffic::upload(way, server, file, limits, progress))
 }
 
-/// Bits per second that entered the return channel between the first reading and `until`.
+/// Returns the bits/s that entered the return channel between the first reading and `until`.
 pub(crate) fn return_bits(readings: &[Reading], until: Instant) -> Option<f64> {
     let first = readings.first()?;
     let last = readings.iter().rev().find(|reading| reading.at <= until)?;
@@ -267,8 +270,8 @@ pub(crate) fn return_bits(readings: &[Reading], until: Instant) -> Option<f64> {
     (seconds > 0.0).then(|| bytes as f64 * 8.0 / seconds)
 }
 
-/// The time from `back` until forward packets enter the link at 0.9 of `rate` over the half
-/// second that follows.
+/// Returns the time from `back` until forward packets enter the link at 0.9 of `rate` over the
+/// following half second.
 fn full_rate_again(readings: &[Reading], back: Instant, rate: BitRate) -> Option<Span> {
     let half = Span::from_millis(500);
     let enough = rate.bytes_in(half) * 9 / 10;
@@ -286,8 +289,8 @@ fn full_rate_again(readings: &[Reading], back: Instant, rate: BitRate) -> Option
     None
 }
 
-/// How long after its first byte a transfer first brought `enough` bits per second over a round
-/// trip: when that began.
+/// Returns the start, relative to the first octet, of the first round trip over which the transfer
+/// received `enough` bits/s.
 fn full_rate_after(transfer: &Transfer, round_trip: Span, enough: f64) -> Option<Span> {
     let (series, first) = (&transfer.series, transfer.first_byte?);
     let bytes = (enough * round_trip.as_secs_f64() / 8.0) as u64;
@@ -303,7 +306,7 @@ fn full_rate_after(transfer: &Transfer, round_trip: Span, enough: f64) -> Option
     Some(found.at.saturating_sub(round_trip).saturating_sub(first))
 }
 
-/// What the emulator has to say about the run.
+/// Adds the emulator's and gateways' remarks and metrics.
 fn note_outcome(outcome: &Outcome, link: &LinkConfig, run: &mut Run) {
     let end = &outcome.emulator.end;
     run.emulator_kept_up = end.kept_up;
@@ -313,7 +316,7 @@ fn note_outcome(outcome: &Outcome, link: &LinkConfig, run: &mut Run) {
         run.figures.insert("retransmissions".to_owned(), again);
     }
     run.gateways.clone_from(&outcome.gateways);
-    // The last seconds are those of closing.
+    // The last seconds include closing.
     let intervals = &outcome.emulator.intervals;
     let settled = intervals.len() / 3..intervals.len().saturating_sub(3);
     let queues: Vec<u64> = intervals
@@ -323,7 +326,7 @@ fn note_outcome(outcome: &Outcome, link: &LinkConfig, run: &mut Run) {
         .map(|interval| interval.forward.queue_bytes)
         .collect();
     if !run.figures.contains_key(SHARE) {
-        return; // Only a bulk transfer has a queue to speak of.
+        return; // Only bulk transfers build a queue.
     }
     let product = link.forward.rate.map(|rate| rate.bytes_in(link.round_trip()) as f64);
     if let (Some(product), false) = (product, queues.is_empty()) {
@@ -332,19 +335,10 @@ fn note_outcome(outcome: &Outcome, link: &LinkConfig, run: &mut Run) {
     }
 }
 
-/// What a gateway says that it has retransmitted: without a partner it is the kernel that does so.
+/// Returns a gateway's retransmissions; those of a single gateway are counted by the kernel.
 fn repeated(report: &serde_json::Value) -> Option<f64> {
     let single = report.pointer("/single/segments_retransmitted");
     single.or_else(|| report.get("retransmitted"))?.as_f64()
-}
-
-fn wait(span: Span) {
-    let clock = Clock::new();
-    clock.sleep_until(clock.now() + span);
-}
-
-fn join<T>(task: thread::ScopedJoinHandle<'_, T>) -> T {
-    task.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 #[cfg(test)]
@@ -367,8 +361,8 @@ mod tests {
     }
 
     #[test]
-    fn recovery_ends_when_the_rate_is_full_and_stays_so() {
-        // A trickle until 700 ms, one short burst at 200 ms, then 8 Mbit/s: 1,000 bytes a ms.
+    fn recovery_requires_a_sustained_full_rate() {
+        // Few octets until 700 ms with a short burst at 200 ms, then 8 Mbit/s: 1,000 octets per ms.
         let taken = readings(|ms| match ms {
             0..200 => ms,
             200..700 => ms + 50_000,
@@ -376,7 +370,7 @@ mod tests {
         });
         let back = Instant::ZERO + Span::from_millis(100);
         let found = full_rate_again(&taken, back, BitRate::from_mbps(8)).unwrap();
-        // Nine tenths are enough, so the window may begin 50 ms before.
+        // Nine tenths are sufficient, so the interval may begin 50 ms earlier.
         let late = Span::from_millis(600).saturating_sub(found);
         assert!(late <= Span::from_millis(60), "{found}");
         assert_eq!(full_rate_again(&taken, back, BitRate::from_mbps(80)), None);

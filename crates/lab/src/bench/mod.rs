@@ -1,8 +1,8 @@
-//! What each way of carrying TCP reaches over an emulated link, against what it must reach.
+//! Performance of transports over an emulated link, compared with its bounds.
 //!
-//! Every scenario is run on a network of its own, one after the other: the machine's processors
-//! are part of the measurement. The result is JSON; nothing here is a test, since a figure that
-//! depends on the machine's load must not fail a build.
+//! Scenarios run one after another, each in its own network: the processors are part of the
+//! measurement. The result is JSON. Nothing here is a test, because a result that depends on the
+//! machine's load must not fail a build.
 
 mod codec;
 pub mod control;
@@ -33,25 +33,25 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use units::Span;
 
-/// What to measure.
+/// Options of the benchmark.
 #[derive(Clone, Debug)]
 pub struct BenchConfig {
-    /// Scenarios' names, or parts of them; all scenarios when empty.
+    /// Names of scenarios or parts of them; empty for all.
     pub only: Vec<String>,
-    /// The ways to measure.
+    /// The transports to measure.
     pub ways: Vec<Way>,
-    /// How long bulk transfers are measured, from their first byte.
+    /// Duration of bulk transfers from their first octet.
     pub window: Span,
     /// Runs of each scenario on each way; the results are the medians.
     pub runs: u32,
     /// How often single requests and pages are repeated.
     pub repetitions: usize,
-    /// The seed of everything random on the links.
+    /// Seed of the links' random processes.
     pub seed: u64,
 }
 
 impl Default for BenchConfig {
-    /// Everything, over 60 s, ten requests, three pages.
+    /// All scenarios, over 60 s, with ten requests and three pages.
     fn default() -> Self {
         Self {
             only: Vec::new(),
@@ -65,15 +65,15 @@ impl Default for BenchConfig {
 }
 
 impl BenchConfig {
-    /// The same, in a third of the time and accordingly rougher.
+    /// Returns shorter runs with less accurate results.
     pub fn quick(self) -> Self {
         Self { window: Span::from_secs(20), repetitions: 4, ..self }
     }
 
-    /// The scenarios that are asked for.
+    /// Returns the selected scenarios.
     ///
     /// # Errors
-    /// When a name fits none.
+    /// If a name matches no scenario.
     pub fn scenarios(&self) -> Result<Vec<&'static Scenario>, LabError> {
         for name in &self.only {
             if !SCENARIOS.iter().any(|scenario| scenario.name.contains(name.as_str())) {
@@ -84,7 +84,7 @@ impl BenchConfig {
                 )));
             }
         }
-        // A whole name means that scenario and none that it is part of.
+        // A complete name selects only that scenario.
         let means = |name: &String, scenario: &Scenario| {
             let whole = SCENARIOS.iter().any(|other| other.name == name);
             if whole { scenario.name == name } else { scenario.name.contains(name.as_str()) }
@@ -96,14 +96,14 @@ impl BenchConfig {
     }
 }
 
-/// Everything that was measured.
+/// Results of the benchmark.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// How long bulk transfers were measured, in seconds.
+    /// Duration of bulk transfers in seconds.
     pub window_seconds: f64,
-    /// The seed of everything random on the links.
+    /// Seed of the links' random processes.
     pub seed: u64,
-    /// Where it was measured.
+    /// The machine that ran it.
     pub machine: Machine,
     /// The medians of all runs.
     pub results: Vec<Figure>,
@@ -114,42 +114,41 @@ pub struct Report {
 /// One scenario on one way.
 #[derive(Clone, Debug, Serialize)]
 pub struct Run {
-    /// The scenario's name.
+    /// Name of the scenario.
     pub scenario: &'static str,
-    /// What it is, for people.
+    /// Description of the scenario.
     pub about: &'static str,
-    /// The link, in netem's words.
+    /// Link description.
     pub link: String,
-    /// How TCP crossed it.
+    /// The transport.
     pub way: Way,
-    /// What was measured; units stand last in the names.
+    /// Metrics; names end in the unit.
     pub figures: BTreeMap<String, f64>,
-    /// What must be reached, where this is asked of the way.
+    /// Comparisons with bounds, if there are any for the transport.
     pub checks: Vec<Verdict>,
-    /// Whether the emulator did what the link says, and nothing else; if not, the figures are
-    /// worth little.
+    /// Whether the emulator kept its schedule; otherwise the metrics are unreliable.
     pub emulator_kept_up: bool,
-    /// What the gateways counted from their start to their end, where there were any.
+    /// Counters of the gateways, if there were any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gateways: Option<Counters>,
-    /// What else there is to know: reasons for a missing figure, the emulator's complaints.
+    /// Errors and remarks.
     pub notes: Vec<String>,
 }
 
-/// A figure held against what it must be.
+/// A metric compared with its bound.
 #[derive(Clone, Debug, Serialize)]
 pub struct Verdict {
-    /// The figure's name.
+    /// Name of the metric.
     pub figure: &'static str,
-    /// What was measured; missing when nothing was.
+    /// Measured value, if there is one.
     pub value: Option<f64>,
-    /// What it must be at least.
+    /// Lower bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_least: Option<f64>,
-    /// What it must be at most.
+    /// Upper bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_most: Option<f64>,
-    /// Whether it is.
+    /// Whether the bound is met.
     pub met: bool,
 }
 
@@ -168,11 +167,11 @@ impl Verdict {
     }
 }
 
-/// Measures what `config` asks for; `tell` hears of each run as it ends.
+/// Runs the benchmark; calls `tell` with the result of each run.
 ///
 /// # Errors
-/// When a scenario's name fits none, or a network cannot be built. A run that fails otherwise
-/// is part of the report.
+/// If a name matches no scenario, or no network can be created. Other errors of a run are part of
+/// the report.
 pub fn link(config: &BenchConfig, tell: &mut dyn FnMut(&Run)) -> Result<Report, LabError> {
     let machine = Machine::here();
     let scenarios = config.scenarios()?;
@@ -222,7 +221,7 @@ fn run(scenario: &'static Scenario, way: Way, config: &BenchConfig) -> Result<Ru
     };
     match measure::scenario(scenario, &link, way, config, &mut run) {
         Ok(()) => {}
-        // Without namespaces there is nothing to measure at all.
+        // Without namespaces nothing can be measured.
         Err(error @ LabError::Testbed(_)) => return Err(error),
         Err(error) => run.notes.push(error.to_string()),
     }
@@ -259,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scenarios_are_chosen_by_parts_of_their_names() {
+    fn scenarios_are_selected_by_parts_of_their_names() {
         let config = BenchConfig { only: vec!["page".to_owned()], ..BenchConfig::default() };
         let names: Vec<&str> =
             config.scenarios().unwrap().iter().map(|scenario| scenario.name).collect();
@@ -273,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_needs_a_figure_on_the_right_side() {
+    fn a_missing_metric_does_not_meet_its_bound() {
         let figures = BTreeMap::from([("share".to_owned(), 0.97), ("bits".to_owned(), 5.0)]);
         let met = |check: Check| Verdict::of(&check, &figures).met;
         assert!(met(Check::AtLeast("share", 0.96)));

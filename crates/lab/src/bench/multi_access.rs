@@ -1,20 +1,21 @@
-//! `bentpipe bench multi-access`: the published star of Mhatre and Rosenberg with real gateways,
-//! beside the simulated one.
+//! `bentpipe bench multi-access`: the star network of Mhatre and Rosenberg with real gateways,
+//! compared with the simulation.
 //!
 //! ```text
 //!   users ─ SOCKS5 ─ gateway ══ emulated star: MF-TDMA, 100 kbit/s ══ hub ─ HTTP server
 //!   20 namespaces, 60 users     ▲ connections of each terminal ───────┘
 //! ```
 //!
-//! Both sides have one parameter set, [`Star::mhatre_rosenberg`]: the return link with its
-//! scheduler (the same code), the forward link, who asks for what and how often. What carries the
-//! bytes differs: STP connections as published there, these gateways here, with keys, whose
-//! requests take three cells and not two. So further columns simulate that, and the gateways
-//! themselves: the same code with the same settings, on machines that take no time.
+//! Both use one parameter set, [`Star::mhatre_rosenberg`]: the return link with its scheduler (the
+//! same code), the forward link and the users' requests. They differ in the transport: published
+//! STP connections in the simulation, sealed gateway sessions in the live runs, whose requests take
+//! three cells instead of two. Further columns therefore simulate such requests, and the gateways
+//! themselves: the same code with the same settings, on machines without processing time.
 
 use crate::LabError;
 use crate::experiments::{Summary, statistics::shown};
-use crate::live::Gateway;
+use crate::live::{Gateway, spawn_emulator};
+use crate::threads::{joined, sleep};
 use gateway::{PrivateKey, SystemEntropy};
 use rt::Clock;
 use rt::emulator::star::summary::StarEnd;
@@ -28,84 +29,84 @@ use sim::multi_access::{
 };
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc;
 use std::thread::JoinHandle;
 use testbed::traffic::{Browsed, Browsing, ObjectServer, Way, browse};
 use testbed::{SatelliteConfig, StarNetwork};
 use units::{Instant, RngStream, Span};
 
-/// What to measure.
+/// Options of the benchmark.
 #[derive(Clone, Debug)]
 pub struct MultiAccessConfig {
-    /// How long each run is, from the users' start.
+    /// Duration of each run from the users' start.
     pub length: Span,
     /// Live runs of each scenario.
     pub runs: usize,
-    /// Simulated runs of each.
+    /// Simulated runs of each scenario.
     pub simulated: usize,
-    /// Controller of the gateways, as `link.controller`; `newreno` is that of the published STP.
+    /// The gateways' congestion controller: `newreno`, as in published STP, or another value of
+    /// `link.controller`.
     pub controller: String,
-    /// The seed of everything random.
+    /// Seed of all random streams.
     pub seed: u64,
 }
 
 impl Default for MultiAccessConfig {
-    /// Two live runs of each scenario and twenty simulated ones, as long as the paper's.
+    /// Two live and twenty simulated runs of each scenario, with the paper's duration.
     fn default() -> Self {
         let controller = "newreno".to_owned();
         Self { length: Span::from_secs(80), runs: 2, simulated: 20, controller, seed: 1 }
     }
 }
 
-/// Everything measured.
+/// Results of the benchmark.
 #[derive(Debug, Serialize)]
 pub struct MultiAccessReport {
-    /// Seconds of each run.
+    /// Duration of each run in seconds.
     pub seconds: f64,
-    /// What decides how fast the gateways send.
+    /// The gateways' congestion controller.
     pub controller: String,
-    /// The scenarios.
+    /// Results of each scenario.
     pub scenarios: Vec<ScenarioReport>,
 }
 
-/// One scenario.
+/// Results of one scenario.
 #[derive(Debug, Serialize)]
 pub struct ScenarioReport {
-    /// Its name.
+    /// Name of the scenario.
     pub name: &'static str,
-    /// Live.
+    /// Live runs.
     pub live: Column,
-    /// Simulated with STP as published.
+    /// Simulation of published STP.
     pub simulated: Column,
-    /// The same with requests of three cells, as sealed ones are.
+    /// Simulation of published STP with requests of three cells, as sealed requests need.
     pub simulated_three_cells: Column,
-    /// Simulated with these gateways.
+    /// Simulation of the gateways.
     pub simulated_gateways: Column,
-    /// What gateways sent for an object there, to the hub and from it.
+    /// Segments that simulated gateways send per object, to the hub and from the hub.
     pub segments_per_object: [SegmentsReport; 2],
     /// The live runs.
     pub runs: Vec<LiveRun>,
 }
 
-/// Means of runs with their 95 % confidence intervals.
+/// Means over runs with their 95 % confidence intervals.
 #[derive(Debug, Serialize)]
 pub struct Column {
-    /// Objects retrieved.
+    /// Retrieved objects.
     pub objects: Summary,
-    /// Mean response, seconds.
+    /// Mean response time in seconds.
     pub mean_s: Summary,
-    /// Return link, IP bits per second that arrived.
+    /// IP traffic received over the return link, bits/s.
     pub up_bps: Summary,
-    /// Slots that carried something, for each object.
+    /// Used slots per object.
     pub cells_per_object: Summary,
 }
 
-/// Segments for each object.
+/// Segments per object.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct SegmentsReport {
-    /// Data packets.
+    /// Segments with data.
     pub data: f64,
-    /// POLLs, whether they ride on data or not.
+    /// POLLs, piggybacked or standalone.
     pub polls: f64,
     /// STATs and USTATs.
     pub reports: f64,
@@ -114,32 +115,32 @@ pub struct SegmentsReport {
 /// One live run.
 #[derive(Clone, Debug, Serialize)]
 pub struct LiveRun {
-    /// Objects retrieved.
+    /// Retrieved objects.
     pub objects: usize,
-    /// Mean response, seconds.
+    /// Mean response time in seconds.
     pub mean_s: f64,
-    /// The longest, seconds.
+    /// Longest response time in seconds.
     pub longest_s: f64,
-    /// Mean response of users behind terminals of five, and of those alone, seconds.
+    /// Mean response times in seconds of users at terminals of five, and at terminals of one.
     pub crowded_and_alone_s: [f64; 2],
-    /// Return link while users asked, IP bits per second that arrived.
+    /// IP traffic received over the return link while users were active, bits/s.
     pub up_bps: f64,
-    /// Slots of the return link that carried something while users asked.
+    /// Slots of the return link that were used while users were active.
     pub used_slots: u64,
-    /// Users whose connections failed, with the last reason.
+    /// Users whose connections failed.
     pub failed: usize,
-    /// Why the last of them did.
+    /// The error of the last of them.
     pub last_error: Option<String>,
-    /// What the emulator says of its run, from its start to its end.
+    /// Summary of the emulator.
     pub emulator: StarEnd,
-    /// What the hub counted.
+    /// Counters of the hub.
     pub hub: Value,
 }
 
-/// Runs everything; tells of each run by `note`.
+/// Runs the benchmark; reports each run to `note`.
 ///
 /// # Errors
-/// When hosts, emulator or gateways cannot be had.
+/// If namespaces, emulator or gateways cannot be started.
 pub fn run(config: &MultiAccessConfig, note: impl Fn(&str)) -> Result<MultiAccessReport, LabError> {
     let mut scenarios = Vec::new();
     for scenario in [Scenario::Equal, Scenario::Weighted] {
@@ -225,7 +226,7 @@ fn simulated(star: &Star, config: &MultiAccessConfig) -> Column {
     column_of(&seen)
 }
 
-/// The same with gateways, and what they sent for an object.
+/// Simulates the gateways; returns the column and the segments per object.
 fn gateways(
     star: &Star,
     config: &MultiAccessConfig,
@@ -265,16 +266,16 @@ fn column_of(seen: &[StarReport]) -> Column {
     }
 }
 
-/// How long the gateways have to find each other before users come.
+/// Time for the gateways to establish sessions before users start.
 const SETTLING: Span = Span::from_secs(8);
-/// The hub's port on the satellite's side.
+/// The hub's port on the satellite side.
 const PORT: u16 = 4500;
 /// The servers' port.
 const HTTP: u16 = 80;
-/// Where a terminal's users find its proxy.
+/// Address of a terminal's proxy.
 const PROXY: &str = "127.0.0.1:1080";
 
-/// One live run of `star`.
+/// Runs `star` live.
 fn live(star: &Star, config: &MultiAccessConfig, run: u64) -> Result<LiveRun, LabError> {
     let seed = config.seed;
     let net = StarNetwork::new(star.mac.terminals.len(), &SatelliteConfig::default())?;
@@ -285,24 +286,20 @@ fn live(star: &Star, config: &MultiAccessConfig, run: u64) -> Result<LiveRun, La
     let address = (StarNetwork::SERVER, HTTP).into();
     let server = ObjectServer::start(Some(&net.server), address, object as usize)?;
     let clock = Clock::new();
-    clock.sleep_until(clock.now() + SETTLING);
+    sleep(SETTLING);
     gateways.iter_mut().try_for_each(Gateway::check)?;
     let begin = clock.now();
     let until = begin + star.duration;
     let users = start_users(&net, star, server.address(), until, (seed, run));
-    let seen: Vec<(usize, Browsed)> = users.into_iter().map(join).collect();
+    let seen: Vec<(usize, Browsed)> = users.into_iter().map(|user| joined(user.join())).collect();
     gateways.iter_mut().try_for_each(Gateway::check)?;
-    // The hub is the first of them; with its terminals gone it would have less to tell.
+    // The hub stops first, so that its counters include the terminals' sessions.
     let hub = gateways.remove(0).stop();
     let summary = emulation.stop()?;
     drop(gateways);
     let mut run = account(&seen, hub, &summary);
     note_slots(&mut run, &summary, begin, until);
     Ok(run)
-}
-
-fn join<T>(task: JoinHandle<T>) -> T {
-    task.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 fn account(seen: &[(usize, Browsed)], hub: Value, summary: &StarSummary) -> LiveRun {
@@ -330,8 +327,8 @@ fn account(seen: &[(usize, Browsed)], hub: Value, summary: &StarSummary) -> Live
     }
 }
 
-/// What the return link carried while users asked: intervals are seconds, from the machine's
-/// time of the emulator's start.
+/// Adds the traffic of the return link while users were active. Intervals are in seconds from the
+/// start of the emulator.
 fn note_slots(run: &mut LiveRun, summary: &StarSummary, begin: Instant, until: Instant) {
     let epoch = summary.start.epoch_unix_ns;
     let zero = Clock::new().epoch_unix_ns();
@@ -346,11 +343,11 @@ fn note_slots(run: &mut LiveRun, summary: &StarSummary, begin: Instant, until: I
         used += interval.slots.used;
     }
     run.up_bps = bits / f64::max(seconds, 1e-9);
-    // Intervals are whole and do not begin when users do: scaled to the whole time.
+    // Intervals do not begin with the users: the count is scaled to the whole time.
     run.used_slots = (used as f64 * (until - begin) / f64::max(seconds, 1e-9)) as u64;
 }
 
-/// The place of the socket for connection counts, which goes with it.
+/// Path of the socket for connection counts; dropping it removes the socket.
 struct Counts {
     path: PathBuf,
 }
@@ -364,7 +361,7 @@ impl Counts {
 
 impl Drop for Counts {
     fn drop(&mut self) {
-        // The emulator has taken it away, if it ended in good order.
+        // The emulator removes the socket if it ends normally.
         let _ = std::fs::remove_file(&self.path);
     }
 }
@@ -382,28 +379,24 @@ impl Emulation {
         (seed, run): (u64, u64),
     ) -> Result<Self, LabError> {
         let config = emulated(star, counts, (seed, run));
-        let (ready, readiness) = mpsc::channel();
-        let thread = net.space.spawn("star", move || {
-            let opened = StarEmulator::open(config).map_err(|error| error.to_string());
-            let emulator = opened.inspect_err(|error| {
-                // Whoever waits has gone when nobody listens.
-                let _ = ready.send(Err(error.clone()));
-            })?;
-            let _ = ready.send(Ok(emulator.handle()));
+        let open = move || {
+            let emulator = StarEmulator::open(config).map_err(|error| error.to_string())?;
+            let handle = emulator.handle();
+            Ok((emulator, handle))
+        };
+        let (handle, thread) = spawn_emulator(&net.space, open, |emulator| {
             emulator.run(&AtomicBool::new(false)).map_err(|error| error.to_string())
-        });
-        let gone = || LabError::Emulator("ended before it began".to_owned());
-        let handle = readiness.recv().map_err(|_| gone())?.map_err(LabError::Emulator)?;
+        })?;
         Ok(Self { handle, thread })
     }
 
     fn stop(self) -> Result<StarSummary, LabError> {
         self.handle.stop();
-        join(self.thread).map_err(LabError::Emulator)
+        joined(self.thread.join()).map_err(LabError::Emulator)
     }
 }
 
-/// The star's links for the emulator; weights are what the hub tells.
+/// Returns the configuration of the emulator; the weights come from the hub.
 fn emulated(star: &Star, counts: &Path, (seed, run): (u64, u64)) -> StarEmulatorConfig {
     let first = &star.mac.terminals[0];
     let forward = DirectionConfig {
@@ -425,7 +418,7 @@ fn emulated(star: &Star, counts: &Path, (seed, run): (u64, u64)) -> StarEmulator
     config
 }
 
-/// The hub's gateway, and then the terminals'.
+/// Starts the gateways of the hub and the terminals.
 fn start_gateways(
     net: &StarNetwork,
     star: &Star,
@@ -434,7 +427,7 @@ fn start_gateways(
 ) -> Result<Vec<Gateway>, LabError> {
     let key = || PrivateKey::generate(&mut SystemEntropy);
     let (hub, terminals): (_, Vec<_>) = (key(), net.terminals.iter().map(|_| key()).collect());
-    // A terminal may have the whole return link when nobody else wants it.
+    // A terminal may use the whole return link if it is otherwise idle.
     let link = format!(
         "rate_up = \"{}bit\"\nrate_down = \"{}bit\"\nround_trip = \"{}ms\"\n\
          controller = \"{controller}\"\n",
@@ -469,7 +462,7 @@ fn start_gateways(
     Ok(gateways)
 }
 
-/// Users at each site, with how many there are at theirs.
+/// Starts the users of each site; a task returns the number of users of its site.
 fn start_users(
     net: &StarNetwork,
     star: &Star,

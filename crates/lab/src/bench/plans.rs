@@ -1,4 +1,4 @@
-//! `bentpipe bench plans`: a hub's link shared by plans, with real gateways.
+//! `bentpipe bench plans`: rate plans on a hub's link, with real gateways.
 //!
 //! ```text
 //!   downloads ─ SOCKS5 ─ terminal ─┐
@@ -6,10 +6,10 @@
 //!   downloads ─ SOCKS5 ─ terminal ─┘
 //! ```
 //!
-//! Each terminal is a gateway's process of its own, each connection one of the kernel's. A quarter
-//! of the terminals have a plan of twice the weight. Three things are measured: how evenly the
-//! link is shared within a plan; what the others lose when one terminal floods; how long a request
-//! of an urgent class takes over the full link.
+//! Each terminal is a gateway process, each connection one of the kernel's. A quarter of the
+//! terminals have a plan of twice the weight. Measured are the fairness within a plan, the
+//! throughput that the other terminals lose when one terminal floods, and the response time of an
+//! urgent class over the loaded link.
 
 mod load;
 mod texts;
@@ -29,18 +29,18 @@ pub(super) use texts::proxy;
 use texts::{emulated, hub_text, terminal_text};
 use units::{BitRate, Span};
 
-/// What to measure.
+/// Options of the benchmark.
 #[derive(Clone, Debug)]
 pub struct PlansConfig {
-    /// Terminals, at least 4 and at most 1,000.
+    /// Number of terminals, 4 to 1,000.
     pub terminals: usize,
-    /// Downloads of each.
+    /// Downloads of each terminal.
     pub connections: usize,
-    /// The forward link; the return link has a fifth of it.
+    /// Rate of the forward link; the return link has a fifth of it.
     pub rate: BitRate,
-    /// How long shares are measured, each time.
+    /// Duration of each measurement.
     pub length: Span,
-    /// The seed of the link.
+    /// Seed of the link's random processes.
     pub seed: u64,
 }
 
@@ -56,97 +56,97 @@ impl Default for PlansConfig {
     }
 }
 
-/// Everything measured.
+/// Results of the benchmark.
 #[derive(Clone, Debug, Serialize)]
 pub struct PlansReport {
-    /// Terminals.
+    /// Number of terminals.
     pub terminals: usize,
-    /// Downloads of each.
+    /// Downloads of each terminal.
     pub connections: usize,
-    /// The forward link, bits per second.
+    /// Rate of the forward link, bits/s.
     pub rate_bps: u64,
-    /// Seconds of each measurement.
+    /// Duration of each measurement in seconds.
     pub seconds: f64,
-    /// The part of the link that carried IP packets.
+    /// Fraction of the link rate that carried IP packets.
     pub used: f64,
     /// The plans.
     pub classes: Vec<ClassReport>,
-    /// One terminal floods.
+    /// The flood of one terminal.
     pub flood: FloodReport,
-    /// Requests that are urgent.
+    /// The urgent requests.
     pub urgent: UrgentReport,
-    /// Downloads that ended by themselves.
+    /// Downloads that ended on their own.
     pub ended: usize,
-    /// Whether the emulator kept up, and what was in its way.
+    /// Whether the emulator kept its schedule.
     pub kept_up: bool,
-    /// The 99th percentile of its lateness, seconds.
+    /// 99th percentile of the emulator's lateness in seconds.
     pub late_p99_s: f64,
-    /// What the hub counted.
+    /// Counters of the hub.
     pub hub: Value,
     /// The main figures, in the form of all benchmarks.
     pub results: Vec<Figure>,
 }
 
-/// Terminals of one plan, all of them busy.
+/// The terminals of one plan, all of which have data queued.
 #[derive(Clone, Debug, Serialize)]
 pub struct ClassReport {
-    /// The plan.
+    /// Name of the plan.
     pub plan: &'static str,
-    /// Its terminals.
+    /// Number of terminals.
     pub terminals: usize,
-    /// Payload of each on average, bits per second.
+    /// Mean goodput of a terminal, bits/s.
     pub mean_bps: f64,
-    /// Jain's index of fairness of terminals.
+    /// Jain's fairness index over terminals.
     pub jain_terminals: f64,
-    /// The same of connections.
+    /// Jain's fairness index over connections.
     pub jain_connections: f64,
 }
 
-/// What one terminal's flood costs the others.
+/// The effect of one terminal's flood on the others.
 #[derive(Clone, Debug, Serialize)]
 pub struct FloodReport {
-    /// Downloads that it opens besides, and those of them that are of the urgent class.
+    /// Downloads of the flood, and those of them in the urgent class.
     pub connections: (usize, usize),
-    /// What the others keep of what they had, all together.
+    /// Goodput of all others relative to before.
     pub others_keep: f64,
-    /// What the one keeps that lost most.
+    /// Goodput of the most affected terminal relative to before.
     pub worst_keeps: f64,
-    /// What the flooding terminal has of what it had.
+    /// Goodput of the flooding terminal relative to before.
     pub flooder_has: f64,
 }
 
-/// Urgent requests over the full link.
+/// Urgent requests over the loaded link.
 #[derive(Clone, Debug, Serialize)]
 pub struct UrgentReport {
-    /// Those that were answered, and those that were not.
+    /// Answered and unanswered requests.
     pub answered: (usize, usize),
-    /// The link's round trip, seconds.
+    /// Round trip of the link in seconds.
     pub round_trip_s: f64,
-    /// The median, in round trips.
+    /// Median response time in round trips.
     pub median: f64,
-    /// The longest, in round trips.
+    /// Longest response time in round trips.
     pub longest: f64,
 }
 
-/// One way.
+/// One-way delay.
 const DELAY: Span = Span::from_millis(270);
-/// How long it may take until all terminals have something of the link.
+/// Time limit until all terminals receive data.
 const ALL_HERE: Span = Span::from_secs(120);
-/// How long shares have to settle.
+/// Time for allocations to settle.
 const SETTLING: Span = Span::from_secs(15);
-/// Urgent requests.
+/// Number of urgent requests.
 const REQUESTS: usize = 40;
-/// Bytes of a request and of its answer.
+/// Octets of a request and of its response.
 const ASKED: (usize, usize) = (100, 1_000);
-/// Downloads of the flood: plain ones, and urgent ones.
+/// Downloads of the flood: plain and urgent.
 const FLOOD: (usize, usize) = (300, 100);
-/// How long a proxy may take to take a connection.
+/// Time limit for a proxy to accept a connection.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Runs everything; tells of each step by `note`.
+/// Runs the benchmark; reports each step to `note`.
 ///
 /// # Errors
-/// When gateways or the emulator cannot be had, or a terminal has nothing of the link.
+/// If gateways or the emulator cannot be started, or a terminal receives nothing.
 pub fn run(config: &PlansConfig, note: impl Fn(&str)) -> Result<PlansReport, LabError> {
     if !(4..=1_000).contains(&config.terminals) || config.connections == 0 {
         return Err(LabError::Request("expected 4 to 1000 terminals with a download".into()));
@@ -218,7 +218,7 @@ fn is_double(terminal: usize) -> bool {
     terminal % 4 == 3
 }
 
-/// What each download has read meanwhile, by terminal; those that are new have none before.
+/// Returns the octets that each download has received since `before`, with its terminal.
 fn differences(before: &[(usize, u64)], after: &[(usize, u64)]) -> Vec<(usize, u64)> {
     let before = before.iter().map(|one| one.1).chain(std::iter::repeat(0));
     after
@@ -228,14 +228,14 @@ fn differences(before: &[(usize, u64)], after: &[(usize, u64)]) -> Vec<(usize, u
         .collect()
 }
 
-/// The sum of each terminal.
+/// Returns the sum of each terminal.
 fn by_terminal(terminals: usize, downloads: &[(usize, u64)]) -> Vec<u64> {
     let mut all = vec![0; terminals];
     downloads.iter().for_each(|&(terminal, bytes)| all[terminal] += bytes);
     all
 }
 
-/// Jain's index of fairness: 1 where all have the same.
+/// Returns Jain's fairness index: 1 for equal shares.
 fn jain(shares: &[u64]) -> f64 {
     let sum: f64 = shares.iter().map(|&share| share as f64).sum();
     let squares: f64 = shares.iter().map(|&share| (share as f64).powi(2)).sum();
@@ -303,7 +303,7 @@ struct Bed {
     hub: Gateway,
     link: UdpLink,
     bulk: Source,
-    /// Of the urgent class: one that sends for ever, and one that answers.
+    /// Servers of the urgent class: an unlimited source, and one that answers requests.
     pushing: Source,
     answering: FileServer,
     downloads: Downloads,
@@ -331,7 +331,7 @@ impl Bed {
         let downloads = Downloads::start();
         let clock = Clock::new();
         let mut bed = Self { clock, terminals, hub, link, bulk, pushing, answering, downloads };
-        // A process that has just begun may not listen yet.
+        // A started process may not listen yet.
         bed.wait(Span::from_secs(5));
         bed.check()?;
         Ok(bed)
@@ -341,8 +341,8 @@ impl Bed {
         self.clock.sleep_until(self.clock.now() + span);
     }
 
-    /// Waits until something has come of every download: many terminals on a busy machine take a
-    /// while until all have a session.
+    /// Waits until every download has received data, which takes time with many terminals on a
+    /// loaded machine.
     fn wait_for_all(&self) -> Result<(), LabError> {
         let patience = self.clock.now() + ALL_HERE;
         while self.downloads.counted().iter().any(|one| one.1 == 0) {
@@ -373,13 +373,13 @@ impl Bed {
         Ok(())
     }
 
-    /// Whether all gateways still run.
+    /// Checks that all gateways still run.
     fn check(&mut self) -> Result<(), LabError> {
         self.hub.check()?;
         self.terminals.iter_mut().try_for_each(Gateway::check)
     }
 
-    /// Requests of the urgent class, one after another, from terminals all over.
+    /// Sends urgent requests, one after another, from different terminals.
     fn ask_urgently(&self, terminals: usize) -> UrgentReport {
         let round_trip = (DELAY * 2).as_secs_f64();
         let mut took: Vec<f64> = (0..REQUESTS)
@@ -399,7 +399,7 @@ impl Bed {
         }
     }
 
-    /// Lets the first terminal flood, and compares with what all `had` before.
+    /// Starts the flood of the first terminal, and compares the goodput with `had`.
     fn flood(&self, config: &PlansConfig, had: &[(usize, u64)]) -> Result<FloodReport, LabError> {
         self.open(0..1, FLOOD.0, self.bulk.address())?;
         self.open(0..1, FLOOD.1, self.pushing.address())?;
@@ -422,7 +422,7 @@ impl Bed {
     fn stop(self) -> Result<(Value, rt::emulator::Summary), LabError> {
         let Self { terminals, hub, link, downloads, .. } = self;
         drop(downloads);
-        // The hub first: with its terminals gone it would have less to tell.
+        // The hub stops first, so that its counters include the terminals' sessions.
         let counted = hub.stop();
         drop(terminals);
         Ok((counted, link.stop()?))
@@ -434,7 +434,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_counted_by_plan() {
+    fn goodput_is_evaluated_by_plan() {
         let config = PlansConfig { terminals: 4, connections: 2, ..PlansConfig::default() };
         let before = vec![(0, 5), (0, 5), (1, 0), (1, 0), (2, 0), (2, 0), (3, 1), (3, 1)];
         let add =

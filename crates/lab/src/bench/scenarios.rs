@@ -1,4 +1,4 @@
-//! What is measured, on which link, and what must come out.
+//! The scenarios: traffic, link and bounds.
 
 use crate::LabError;
 use crate::live::GatewayRates;
@@ -6,46 +6,46 @@ use satlink::{LinkConfig, words};
 use testbed::traffic::PAGE_BYTES;
 use units::BitRate;
 
-/// One thing to measure.
+/// A scenario.
 #[derive(Debug)]
 pub struct Scenario {
-    /// Its name on the command line and in the report.
+    /// Name on the command line and in the report.
     pub name: &'static str,
     /// What it is, for people.
     pub about: &'static str,
-    /// The link, in netem's words.
+    /// Link description in netem syntax.
     pub words: &'static str,
-    /// What happens on it.
+    /// The traffic.
     pub(super) what: What,
-    /// What the gateways are told of the link's rates: percent of the truth.
+    /// The rates that the gateways are configured with, in percent of the link rates.
     pub(super) told_percent: u64,
-    /// What they are told instead of rates.
+    /// Configuration of the gateways in place of rates.
     pub(super) keys: Option<&'static str>,
-    /// What is asked of [`crate::live::Way::Bentpipe`].
+    /// Bounds for [`crate::live::Way::Bentpipe`].
     pub(super) checks: &'static [Check],
 }
 
-/// What happens on the link.
+/// The traffic of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
-    /// So many downloads at once.
+    /// Parallel downloads.
     Bulk { downloads: usize },
     /// A download while an upload fills the return channel.
     BothWays,
-    /// Single requests, alone or beside a download.
+    /// Single requests, alone or during a download.
     Requests { beside_bulk: bool },
     /// A web page, over six connections or pipelined on one.
     Page { pipelined: bool },
-    /// A download in the middle of which nothing gets through for ten seconds.
+    /// A download with an outage of 10 s.
     Outage,
 }
 
-/// What must come out.
+/// A bound of a metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Check {
-    /// The figure is at least this.
+    /// Lower bound.
     AtLeast(&'static str, f64),
-    /// The figure is at most this.
+    /// Upper bound.
     AtMost(&'static str, f64),
 }
 
@@ -58,53 +58,53 @@ impl Check {
 }
 
 impl Scenario {
-    /// The link.
+    /// Returns the link.
     ///
     /// # Errors
-    /// When the words are wrong.
+    /// If the description is invalid.
     pub(super) fn link(&self) -> Result<LinkConfig, LabError> {
         words::parse_link(self.words)
             .map_err(|error| LabError::Request(format!("{}: {error}", self.name)))
     }
 
-    /// What the gateways are told.
+    /// Returns the rates that the gateways are configured with.
     pub(super) fn rates(&self, link: &LinkConfig) -> Result<GatewayRates, LabError> {
         Ok(GatewayRates::of(link)?.scaled(self.told_percent, 100))
     }
 }
 
-/// The most that TCP can carry in a direction of a link: its rate, less what is lost, less the
-/// headers of a packet of 1,500 bytes (40, and 20 of TCP's options). Bits per second.
+/// Returns the maximum goodput of TCP in one direction of a link in bits/s: its rate without losses
+/// and the headers of a packet of 1,500 octets (40, and 20 of TCP options).
 pub fn bound(rate: BitRate, loss: f64, bit_error_ratio: f64) -> f64 {
     let survives = (1.0 - loss) * (1.0 - bit_error_ratio).powi(1500 * 8);
     rate.as_bps() as f64 * survives * 1440.0 / 1500.0
 }
 
-/// The time that the page's objects take on the line, in seconds.
+/// Returns the transmission time of the page's objects in seconds.
 pub(super) fn page_transmission(link: &LinkConfig) -> f64 {
     link.forward.rate.map_or(0.0, |rate| rate.time_for(PAGE_BYTES as u64).as_secs_f64())
 }
 
-/// Share of [`bound`] that was reached.
+/// Fraction of [`bound`] that was reached.
 pub(super) const SHARE: &str = "bound_share";
-/// Bits per second that entered the return channel, all headers counted.
+/// Traffic of the return channel with all headers, bits/s.
 pub(super) const RETURN: &str = "return_bits_per_second";
-/// Round trips, the median.
+/// Median response time in round trips.
 pub(super) const ROUND_TRIPS: &str = "round_trips";
-/// Round trips of a page, without the transmission time of its bytes.
+/// Round trips of a page without the transmission time of its octets.
 pub(super) const PAGE_ROUND_TRIPS: &str = "round_trips_without_transmission";
-/// Round trips from the link's return until packets enter it at full rate.
+/// Round trips from the end of an outage until packets enter the link at full rate.
 pub(super) const RECOVERY: &str = "recovery_round_trips";
-/// Round trips from a download's first byte until 0.95 of the bound arrives for a round trip.
+/// Round trips from a download's first octet to the first round trip at 0.95 of the bound.
 pub(super) const FULL_RATE: &str = "round_trips_to_full_rate";
-/// One when every byte that arrived was the right one.
+/// 1 if all received octets were correct.
 pub(super) const MATCHES: &str = "checksums_match";
 
 use Check::{AtLeast, AtMost};
 
 const GEO_10: &str = "delay 300ms limit 1bdp forward rate 10mbit return rate 1mbit";
 
-/// A scenario that tells the gateways the truth.
+/// Returns a scenario whose gateways are configured with the link rates.
 const fn truly(
     name: &'static str,
     about: &'static str,
@@ -115,7 +115,7 @@ const fn truly(
     Scenario { name, about, words, what, told_percent: 100, keys: None, checks }
 }
 
-/// A scenario of one download, whose gateways are told no rate.
+/// Returns a scenario of one download whose gateways have no configured rate.
 const fn auto(
     name: &'static str,
     about: &'static str,
@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_link_is_a_link_and_every_name_is_one() {
+    fn links_are_valid_and_names_distinct() {
         for (index, scenario) in SCENARIOS.iter().enumerate() {
             let link = scenario.link().unwrap();
             assert!(link.validate().is_ok(), "{}", scenario.name);
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_is_what_full_packets_can_carry() {
+    fn bound_of_full_packets() {
         let rate = BitRate::from_mbps(10);
         assert_eq!(bound(rate, 0.0, 0.0), 9_600_000.0);
         assert!((bound(rate, 0.01, 0.0) - 9_504_000.0).abs() < 1e-6);

@@ -1,7 +1,7 @@
-//! `bentpipe bench sim`: how much work the simulator makes of a run, beside ns-2.
+//! `bentpipe bench sim`: processor time and memory of the simulator, compared with ns-2.
 //!
-//! Each run is a process of its own, ours and ns-2's in turn, so that what else the machine does
-//! meets both. Counted is processor time, user's and system's together, and peak memory.
+//! Each run is a separate process, alternating with ns-2, so that other load affects both. Measured
+//! are processor time (user and system) and peak memory.
 
 use super::figures::{Figure, Figures, MAIN, Series, median};
 use nix::sys::resource::{UsageWho, getrusage};
@@ -10,22 +10,22 @@ use sim::scenario::benchmark;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// The other simulator.
+/// The executable of ns-2.
 const NS2: &str = "ns";
 
-/// One piece of work, in both simulators.
+/// A workload for both simulators.
 pub struct Case {
     /// Its name.
     pub name: &'static str,
     /// What it is.
     pub about: &'static str,
-    /// Seconds of simulated time that ours took, bytes and packets.
+    /// Runs it; returns simulated seconds, octets and packets.
     ours: fn() -> (f64, u64, u64),
-    /// The same for ns-2, where it can do that; it prints `done` and its time.
+    /// Returns the script for ns-2, if possible; it prints `done` and its time.
     script: Option<fn() -> String>,
 }
 
-/// All of them.
+/// All workloads.
 pub const CASES: &[Case] = &[
     Case {
         name: "transfer",
@@ -56,69 +56,69 @@ fn measured(done: &benchmark::Transferred) -> (f64, u64, u64) {
     (done.took.as_secs_f64(), done.bytes, done.packets)
 }
 
-/// Bytes of the case `transfer`.
+/// Octets of the case `transfer`.
 const TRANSFER: u64 = 100_000_000;
 
-/// What one run took.
+/// Cost of one run.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Cost {
-    /// Processor time, in seconds.
+    /// Processor time in seconds.
     pub cpu_seconds: f64,
-    /// The most memory at once, in bytes.
+    /// Peak memory in octets.
     pub peak_bytes: u64,
-    /// Simulated time, in seconds.
+    /// Simulated time in seconds.
     pub simulated_seconds: f64,
-    /// Bytes that were carried and checked, where there are any.
+    /// Octets that were transferred and verified, if any.
     pub bytes: u64,
-    /// Packets that came out of links, where they are counted; of the star, users' objects.
+    /// Packets that links delivered, if counted; for the star, objects of users.
     pub packets: u64,
 }
 
 /// Medians over the runs of one simulator.
 #[derive(Clone, Debug, Serialize)]
 pub struct Medians {
-    /// Processor time, in seconds.
+    /// Processor time in seconds.
     pub cpu_seconds: f64,
-    /// The most memory at once, in bytes.
+    /// Peak memory in octets.
     pub peak_bytes: u64,
     /// All runs.
     pub runs: Vec<Cost>,
 }
 
-/// What came of a case.
+/// Result of a case.
 #[derive(Clone, Debug, Serialize)]
 pub struct Compared {
-    /// The case.
+    /// Name of the case.
     pub name: &'static str,
-    /// What it is.
+    /// Description of the case.
     pub about: &'static str,
     /// This simulator.
     pub ours: Medians,
-    /// ns-2; none where it is not installed.
+    /// ns-2; `None` if it is not installed.
     pub ns2: Option<Medians>,
-    /// ns-2's processor time over ours: above 1, ours is faster.
+    /// Processor time of ns-2 relative to this simulator's.
     pub faster: Option<f64>,
 }
 
-/// Everything that was measured.
+/// Results of the benchmark.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// `sim`.
     pub bench: &'static str,
-    /// Why there is nothing beside ours, where there is nothing.
+    /// Reason for missing results of ns-2.
     pub note: Option<String>,
-    /// The cases.
+    /// Results of each case.
     pub cases: Vec<Compared>,
     /// The medians of the cases.
     pub results: Vec<Figure>,
 }
 
-/// Runs each case `repeats` times, with ns-2 in turn where it is installed. `child` makes the
-/// command that calls [`child`] in a process of its own with the arguments that it is given;
-/// `progress` hears a line after each run.
+/// Runs each case `repeats` times, alternating with ns-2 if it is installed. `child` returns the
+/// command that calls [`child`] with the given arguments in a separate process; `progress` receives
+/// a line after each run.
 ///
 /// # Errors
-/// When a run fails.
+/// If a run fails.
 pub fn run(
     repeats: u32,
     child: impl Fn(&[&str]) -> Command,
@@ -163,10 +163,10 @@ fn figures(cost: &Cost) -> Figures {
     figures
 }
 
-/// One run in this process: `ours` or `ns2`, and the case's name.
+/// Performs one run in this process: `ours` or `ns2`, and the name of the case.
 ///
 /// # Errors
-/// When there is no such case, or ns-2 fails.
+/// If there is no such case, or ns-2 fails.
 pub fn child(side: &str, name: &str) -> Result<Cost, String> {
     let case = CASES.iter().find(|case| case.name == name).ok_or_else(|| {
         let known: Vec<&str> = CASES.iter().map(|case| case.name).collect();
@@ -182,7 +182,7 @@ pub fn child(side: &str, name: &str) -> Result<Cost, String> {
         "ns2" => {
             let script = case.script.ok_or_else(|| format!("{name}: nothing for ns-2"))?;
             let simulated_seconds = ns2(&script())?;
-            // The only child that this process has had.
+            // ns-2 is the only child of this process.
             let (cpu_seconds, peak_bytes) = usage(UsageWho::RUSAGE_CHILDREN)?;
             Ok(Cost { cpu_seconds, peak_bytes, simulated_seconds, bytes: 0, packets: 0 })
         }
@@ -218,7 +218,7 @@ fn ns2(script: &str) -> Result<f64, String> {
     })
 }
 
-/// Processor seconds and peak memory in bytes.
+/// Returns processor time in seconds and peak memory in octets.
 fn usage(who: UsageWho) -> Result<(f64, u64), String> {
     let usage = getrusage(who).map_err(|error| format!("getrusage: {error}"))?;
     let seconds =
@@ -227,8 +227,8 @@ fn usage(who: UsageWho) -> Result<(f64, u64), String> {
     Ok((cpu, u64::try_from(usage.max_rss()).unwrap_or(0) * 1024))
 }
 
-/// The most memory that this process had. (What `getrusage` says of a process counts its parent
-/// too, whose image it was before it had its own.)
+/// Returns the peak memory of this process. (The value of `getrusage` includes the parent's image
+/// before `exec`.)
 fn own_peak() -> Result<u64, String> {
     let status = std::fs::read_to_string("/proc/self/status")
         .map_err(|error| format!("/proc/self/status: {error}"))?;
@@ -257,7 +257,7 @@ fn line(case: &str, repeat: u32, who: &str, cost: &Cost) -> String {
     )
 }
 
-/// The report as text.
+/// Formats the report as text.
 pub fn text(report: &Report) -> String {
     let mut out = String::new();
     for case in &report.cases {
@@ -282,8 +282,8 @@ pub fn text(report: &Report) -> String {
     out
 }
 
-/// A line of nodes whose middle has this rate, in bits per second, and this delay and queue, in
-/// milliseconds and packets; `hop` is the rate beside it.
+/// Returns a chain of nodes whose middle link has this rate, delay in milliseconds and queue in
+/// packets; `hop` is the rate of the other links.
 fn line_of_nodes(hop: &str, rate: &str, delay: u32, queue: u32) -> String {
     format!(
         "set ns [new Simulator]\n\
@@ -296,8 +296,8 @@ fn line_of_nodes(hop: &str, rate: &str, delay: u32, queue: u32) -> String {
     )
 }
 
-/// One SACK TCP with the window that XSTP has here, 160 segments: it fills the link and loses
-/// nothing.
+/// Returns the script of one SACK TCP with the window of XSTP, 160 segments, which fills the link
+/// without loss.
 fn transfer_script() -> String {
     format!(
         "{line}\
@@ -319,7 +319,7 @@ fn transfer_script() -> String {
     )
 }
 
-/// Many SACK TCPs that acknowledge every second segment, between two hosts.
+/// Returns the script of many SACK TCPs with delayed acknowledgements between two hosts.
 fn flows_script() -> String {
     format!(
         "{line}\
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn the_middle_counts() {
+    fn medians_of_odd_and_even_counts() {
         let medians = Medians::of(vec![cost(3.0, 10), cost(1.0, 30), cost(2.0, 20)]);
         assert_eq!((medians.cpu_seconds, medians.peak_bytes), (2.0, 20));
         let medians = Medians::of(vec![cost(3.0, 10), cost(1.0, 30)]);
@@ -362,27 +362,27 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_exist_is_named() {
+    fn unknown_names_are_reported() {
         assert!(child("ours", "nothing").unwrap_err().contains("\"nothing\""));
         assert!(child("theirs", "transfer").unwrap_err().contains("\"theirs\""));
     }
 
     #[test]
-    fn scripts_have_their_numbers() {
+    fn scripts_contain_their_parameters() {
         assert!(transfer_script().contains("send 100000000") && !transfer_script().contains("{{"));
         let flows = flows_script();
         assert!(flows.contains("$i < 350") && flows.contains("$ns at 60 {"), "{flows}");
     }
 
     #[test]
-    fn a_run_is_measured() {
+    fn resource_usage_is_measured() {
         let (cpu, peak) = usage(UsageWho::RUSAGE_SELF).expect("a system that counts");
         assert!(cpu > 0.0 && peak > 0);
         assert!(own_peak().expect("a system that counts") > 1_000_000);
     }
 
     #[test]
-    fn a_report_without_the_other_says_so() {
+    fn a_report_without_ns2_has_a_note() {
         let report = Report {
             bench: "sim",
             note: Some("ns-2 cannot be run".to_owned()),

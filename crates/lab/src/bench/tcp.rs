@@ -1,12 +1,12 @@
-//! `bentpipe bench tcp`: the simulator's TCPs beside the kernel's, on the same transfer.
+//! `bentpipe bench tcp`: the simulator's TCP models compared with the kernel's TCP.
 //!
-//! A client asks for a file; the kernel's way over an emulated link in real time, the
-//! simulator's under virtual time over the same link. What counts is the time from the first SYN
-//! to the last byte.
+//! A client downloads a file over the same link: in real time over the emulator with the kernel's
+//! TCP, and under virtual time with the models. The result is the time from the first SYN to the
+//! last octet.
 
 use super::figures::median;
 use crate::LabError;
-use crate::live::{Bed, BedConfig, Beside, Way};
+use crate::live::{Bed, BedConfig, CrossTraffic, Way};
 use satlink::{DirectionConfig, Limit, LinkConfig, QueueConfig};
 use serde::Serialize;
 use sim::Network;
@@ -17,21 +17,21 @@ use simtcp::TcpConfig;
 use testbed::traffic::{self, File, Limits, Progress};
 use units::{BitRate, Instant, Span};
 
-/// The file.
+/// File size in octets.
 const BYTES: u64 = 10_000_000;
 const RATE: BitRate = BitRate::from_mbps(10);
 const ONE_WAY: Span = Span::from_millis(300);
-/// Nothing takes longer.
+/// Time limit of a transfer.
 const PATIENCE: Span = Span::from_secs(300);
 
-/// One of the transfers.
+/// A transfer.
 #[derive(Clone, Copy, Debug)]
 struct Case {
-    /// The kernel's name of the law.
+    /// The kernel's name of the congestion control.
     congestion: &'static str,
-    /// The queue before the link, in bandwidth-delay products.
+    /// Queue limit before the link in bandwidth-delay products.
     queue: f64,
-    /// By how much the model may differ from the kernel, as a part of the kernel's time.
+    /// Tolerance of the model as a fraction of the kernel's time.
     within: f64,
 }
 
@@ -44,47 +44,47 @@ const CASES: &[Case] = &[
     Case { congestion: "bbr", queue: 0.25, within: 0.15 },
 ];
 
-/// One transfer, both ways.
+/// A transfer by kernel and model.
 #[derive(Clone, Debug, Serialize)]
 pub struct Compared {
-    /// `reno, queue 1`
+    /// Name, such as `reno, queue 1`.
     pub name: String,
-    /// The kernel's times, in seconds, one a repetition.
+    /// The kernel's times in seconds, by repetition.
     pub kernel_seconds: Vec<f64>,
-    /// Their median.
+    /// Median of these times.
     pub kernel_median: f64,
-    /// Segments that the kernel retransmitted, in each repetition.
+    /// The kernel's retransmitted segments, by repetition.
     pub kernel_retransmissions: Vec<u64>,
-    /// The model's time, in seconds.
+    /// The model's time in seconds.
     pub model_seconds: f64,
-    /// Segments that the model retransmitted.
+    /// The model's retransmitted segments.
     pub model_retransmissions: u64,
-    /// (model − kernel) / kernel.
+    /// Relative difference (model − kernel) / kernel.
     pub difference: f64,
-    /// How much that may be.
+    /// Tolerance of the difference.
     pub within: f64,
-    /// Whether it is.
+    /// Whether the difference is within the tolerance.
     pub agrees: bool,
 }
 
-/// Everything that was compared.
+/// Results of the benchmark.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// `tcp`.
     pub bench: &'static str,
-    /// The link and the file, for people.
+    /// Description of link and file.
     pub about: String,
-    /// The kernel's release.
+    /// Kernel release.
     pub kernel: String,
     /// The transfers.
     pub cases: Vec<Compared>,
 }
 
-/// Runs each transfer whose name contains one of `only` (all when that is empty) `repeats` times
-/// on the kernel, and once in the simulator; `progress` hears a line after each.
+/// Runs each transfer whose name contains one of `only` (all if empty) `repeats` times with the
+/// kernel and once in the simulator; calls `progress` with a line after each.
 ///
 /// # Errors
-/// When a network cannot be made, or a transfer does not end.
+/// If a network cannot be created, or a transfer does not complete.
 pub fn run(
     only: &[String],
     repeats: u32,
@@ -157,14 +157,14 @@ fn link(case: &Case) -> LinkConfig {
     LinkConfig { forward: direction(case.queue), ..LinkConfig::symmetric(direction(1.0)) }
 }
 
-/// Seconds that the kernel takes, and segments that it sends again.
+/// Returns the kernel's time in seconds and its retransmitted segments.
 fn kernel(case: &Case) -> Result<(f64, u64), LabError> {
     let bed = Bed::new(&BedConfig {
         link: link(case),
         way: Way::Cubic,
         rates: None,
         keys: None,
-        beside: Beside::Nothing,
+        beside: CrossTraffic::Nothing,
         seed: 1,
     })?;
     let file = File { seed: 1, bytes: BYTES, congestion: case.congestion };
@@ -181,7 +181,7 @@ fn kernel(case: &Case) -> Result<(f64, u64), LabError> {
     Ok((done.ended.as_secs_f64(), served.map_or(0, |served| served.retransmissions)))
 }
 
-/// The kernel's TCP as the simulator has it.
+/// Returns the model of the kernel's TCP.
 fn config(congestion: &str) -> TcpConfig {
     match congestion {
         "bbr" => TcpConfig::bbr(),
@@ -190,7 +190,7 @@ fn config(congestion: &str) -> TcpConfig {
     }
 }
 
-/// The same of the model.
+/// Returns the model's time in seconds and its retransmitted segments.
 fn model(case: &Case) -> Result<(f64, u64), LabError> {
     let tcp = config(case.congestion);
     let mut net = Network::new(1, 0);
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_model_comes_to_its_end_in_the_time_that_the_link_needs_at_least() {
+    fn every_model_completes_within_four_times_the_minimum() {
         for case in CASES {
             let (seconds, _) = model(case).unwrap_or_else(|error| panic!("{error}"));
             // 10 MB in segments of 1448 of 1500 bytes, and two round trips.

@@ -1,11 +1,11 @@
-//! What can be shown without any rights: the gateways' explicit proxy, with the emulator as a
-//! UDP relay between them, all on the loopback interface.
+//! The demo without privileges: the gateways' explicit proxy with the emulator as a UDP relay, on
+//! the loopback interface.
 //!
 //! ```text
 //!   client ─SOCKS5─ terminal ═UDP═ emulator ═UDP═ hub ── server
 //! ```
 //!
-//! Plain TCP cannot be led through a UDP relay, so there is nothing to compare with here.
+//! Plain TCP cannot use a UDP relay, so there is no comparison.
 
 use super::measure::{Stage, Watched, download, fill_in, quick_things};
 use super::report::{DemoRun, Report};
@@ -13,6 +13,7 @@ use super::view::View;
 use super::{DemoConfig, Plan};
 use crate::LabError;
 use crate::live::{Acquainted, Gateway, GatewayRates, UdpLink, Way};
+use crate::threads::joined;
 use rt::Clock;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::thread;
@@ -37,7 +38,7 @@ pub(super) fn run(plan: &Plan, config: &DemoConfig) -> Result<Report, LabError> 
             result
         });
         view.show_until(|| task.is_finished());
-        task.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        joined(task.join())
     });
     view.close();
     Ok(Report::new(config, plan, vec![result?]))
@@ -112,13 +113,13 @@ fn await_gateways(
     }
 }
 
-/// A UDP address that was free a moment ago.
+/// Returns a currently unused UDP address.
 fn free_udp() -> Result<SocketAddr, LabError> {
     let free = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|socket| socket.local_addr());
     free.map_err(|error| LabError::Emulator(format!("no free UDP port: {error}")))
 }
 
-/// A TCP address that was free a moment ago.
+/// Returns a currently unused TCP address.
 fn free_tcp() -> Result<SocketAddr, LabError> {
     let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|socket| socket.local_addr());
     free.map_err(|error| LabError::Emulator(format!("no free TCP port: {error}")))

@@ -1,23 +1,23 @@
-//! What is done on one way's network: requests, a page, a download.
+//! Measurements in the network of one transport: requests, a page and a download.
 
 use super::report::{Checksum, DemoRun, intervals};
 use super::{Plan, TIME_LIMIT};
 use crate::LabError;
 use crate::bench::return_bits;
-use crate::live::{Bed, BedConfig, Beside, Way};
+use crate::live::{Bed, BedConfig, CrossTraffic, Way};
 use rt::Clock;
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 use testbed::traffic::{self, File, Limits, Progress, Transfer};
 use units::{Instant, Span};
 
-/// Requests and pages are repeated this often, and the median counts.
+/// Repetitions of requests and pages, of which the median is reported.
 const REPETITIONS: usize = 3;
-/// The seed of the file that is downloaded.
+/// Seed of the downloaded file.
 const FILE: u64 = 1;
 const PATIENCE: Span = Span::from_secs(30);
 
-/// One way, as its watchers see it.
+/// A transport with its progress.
 #[derive(Debug)]
 pub(super) struct Watched {
     pub(super) way: Way,
@@ -25,7 +25,7 @@ pub(super) struct Watched {
     stage: Mutex<Stage>,
 }
 
-/// What a way is doing.
+/// Current activity of a transport.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     Building,
@@ -51,7 +51,7 @@ impl Watched {
     }
 }
 
-/// Everything about one way, on a network of its own.
+/// Measures one transport in its own network.
 pub(super) fn way(plan: &Plan, watched: &Watched) -> Result<DemoRun, LabError> {
     let result = measured(plan, watched);
     watched.enter(match &result {
@@ -68,7 +68,7 @@ fn measured(plan: &Plan, watched: &Watched) -> Result<DemoRun, LabError> {
         way,
         rates: None,
         keys: None,
-        beside: Beside::Nothing,
+        beside: CrossTraffic::Nothing,
         seed: plan.seed,
     })?;
     let client = &bed.net().client;
@@ -97,14 +97,14 @@ fn measured(plan: &Plan, watched: &Watched) -> Result<DemoRun, LabError> {
     run.notes.extend(outcome.emulator.end.reasons.iter().cloned());
     run.retransmissions = match &outcome.gateways {
         None => served.map(|served| served.retransmissions),
-        // It counts bytes, and on one of its two sides.
+        // The gateway counts octets, on one of its two sides.
         Some(_) if way == Way::Single => None,
         Some(gateways) => gateways.hub.get("retransmitted").and_then(serde_json::Value::as_u64),
     };
     Ok(run)
 }
 
-/// Requests of 4 KB and the page, each some times over.
+/// Measures requests of 4 KB and the page, with repetitions.
 pub(super) fn quick_things(
     run: &mut DemoRun,
     watched: &Watched,
@@ -144,7 +144,7 @@ pub(super) fn download(
     traffic::download(route, server, file, limits, progress)
 }
 
-/// What the download says.
+/// Adds the results of the download.
 pub(super) fn fill_in(run: &mut DemoRun, transfer: &Transfer, plan: &Plan) {
     let first = transfer.first_byte.unwrap_or(transfer.ended);
     let window = transfer.ended.saturating_sub(first);

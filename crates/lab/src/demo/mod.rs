@@ -1,7 +1,7 @@
-//! Four ways over one satellite link, side by side, for people.
+//! The demo: four transports over the same satellite link, side by side.
 //!
-//! Each way has a network and a link of its own, and all run at once; so a slow path takes
-//! nothing from a fast one, and the whole takes as long as the slowest, or [`TIME_LIMIT`].
+//! Each transport has its own network and link, and all run in parallel without affecting each
+//! other. The demo takes as long as the slowest, or [`TIME_LIMIT`].
 
 mod loopback;
 mod measure;
@@ -15,6 +15,7 @@ pub use table::table;
 use crate::bench::bound;
 use crate::live::Way;
 use crate::plot::{self, GoodputPlot, Series};
+use crate::threads::joined;
 use crate::{LabError, live};
 use measure::Watched;
 use satlink::{LinkConfig, profiles, words};
@@ -24,26 +25,26 @@ use testbed::TestbedError;
 use units::Span;
 use view::View;
 
-/// A download that takes longer than this, from its first byte, is stopped.
+/// Time limit of a download from its first octet.
 pub const TIME_LIMIT: Span = Span::from_secs(70);
-/// What a file is to take on the link at its bound, when no size is asked for.
+/// Duration of a download at the link's bound, from which the default file size is computed.
 const LENGTH: Span = Span::from_secs(40);
 
-/// What to show.
+/// Options of the demo.
 #[derive(Clone, Debug)]
 pub struct DemoConfig {
-    /// A profile's name, or a file with a link in netem's words.
+    /// Name of a profile, or of a file with a link description in netem syntax.
     pub link: String,
-    /// The file's size in bytes; `None`: what takes 40 s at best.
+    /// File size in octets; `None` for a download of 40 s at the link's bound.
     pub size: Option<u64>,
-    /// The seed of everything random on the links.
+    /// Seed of the links' random processes.
     pub seed: u64,
 }
 
-/// Reads a link from a profile's name or, failing that, from a file.
+/// Returns the link of a profile or of a file.
 ///
 /// # Errors
-/// When it is neither, or the file is wrong.
+/// If there is neither, or the file is invalid.
 pub fn read_link(name: &str) -> Result<LinkConfig, LabError> {
     if let Some(link) = profiles::by_name(name) {
         return Ok(link);
@@ -58,12 +59,12 @@ pub fn read_link(name: &str) -> Result<LinkConfig, LabError> {
     words::parse_file(&text).map_err(|error| LabError::Request(format!("{name}: {error}")))
 }
 
-/// What there is to measure, worked out from the link.
+/// Parameters of the demo, derived from the link.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) link: LinkConfig,
     pub(crate) size: u64,
-    /// Bits per second.
+    /// Maximum goodput in bits/s.
     pub(crate) bound: f64,
     pub(crate) seed: u64,
 }
@@ -71,7 +72,7 @@ pub(crate) struct Plan {
 impl Plan {
     fn new(config: &DemoConfig) -> Result<Self, LabError> {
         let link = read_link(&config.link)?;
-        // The gateways want rates, and without any there is nothing to compare with.
+        // The gateways need rates, and so does the comparison.
         let rate = live::GatewayRates::of(&link)?.forward;
         let forward = &link.forward;
         let bound = bound(rate, forward.loss, forward.bit_error_ratio);
@@ -83,21 +84,21 @@ impl Plan {
     }
 }
 
-/// Whether networks may be made.
+/// Whether network namespaces can be created.
 #[derive(Debug)]
 pub enum Rights {
-    /// [`testbed::permission::acquire`] has obtained the right.
+    /// [`testbed::permission::acquire`] has obtained the permission.
     Granted,
     /// It has not, for this reason.
     Refused(TestbedError),
-    /// The user does not want any.
+    /// The user has disabled them.
     NotWanted,
 }
 
-/// Runs the demo. Progress goes to standard error, for a terminal or line by line.
+/// Runs the demo. Progress is written to standard error, as bars or lines.
 ///
 /// # Errors
-/// When the link makes no sense, or nothing at all could be shown.
+/// If the link is invalid, or nothing could be measured.
 pub fn run(config: &DemoConfig, rights: Rights) -> Result<Report, LabError> {
     let plan = Plan::new(config)?;
     match rights {
@@ -114,10 +115,7 @@ pub fn run(config: &DemoConfig, rights: Rights) -> Result<Report, LabError> {
         let tasks: Vec<_> =
             watched.iter().map(|watched| scope.spawn(|| measure::way(&plan, watched))).collect();
         view.show_until(|| tasks.iter().all(|task| task.is_finished()));
-        let join = |task: thread::ScopedJoinHandle<'_, _>| {
-            task.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        tasks.into_iter().map(join).collect()
+        tasks.into_iter().map(|task| joined(task.join())).collect()
     });
     view.close();
     let mut runs = Vec::new();
@@ -127,11 +125,11 @@ pub fn run(config: &DemoConfig, rights: Rights) -> Result<Report, LabError> {
     Ok(Report::new(config, &plan, runs))
 }
 
-/// Seconds that a point of the plot speaks for, those before it. Bytes that waited for a lost
-/// packet come all at once; what is of interest is the rate.
+/// Seconds before a point of the plot over which it averages: data that waited for a lost packet is
+/// delivered in a burst.
 const SMOOTHING: usize = 5;
 
-/// The plot's points, Mbit/s over seconds: each the mean of the seconds before it.
+/// Returns the points of the plot, Mbit/s over seconds, as moving averages.
 fn smoothed(intervals: &[Interval]) -> Vec<(f64, f64)> {
     let mean = |index: usize| {
         let near = &intervals[(index + 1).saturating_sub(SMOOTHING)..=index];
@@ -143,10 +141,10 @@ fn smoothed(intervals: &[Interval]) -> Vec<(f64, f64)> {
     std::iter::once((0.0, 0.0)).chain(points).collect()
 }
 
-/// Draws the report's plot; returns the SVG's and the PNG's path.
+/// Draws the plot of the report; returns the paths of SVG and PNG.
 ///
 /// # Errors
-/// When nothing was measured, or a file cannot be written.
+/// If nothing was measured, or a file cannot be written.
 pub fn draw(report: &Report, at: &Path) -> Result<(PathBuf, PathBuf), LabError> {
     let series = report
         .runs
@@ -179,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_is_spread_over_the_seconds_after_it() {
+    fn a_burst_is_averaged_over_the_following_seconds() {
         let interval = |second: u64, bytes| Interval {
             start: second as f64,
             end: second as f64 + 1.0,
@@ -192,7 +190,7 @@ mod tests {
         assert_eq!(rates[..6], [0.0; 6]);
         assert_eq!(rates[6..11], [1.0; 5]);
         assert_eq!(rates[11..], [0.0; 2]);
-        // At the beginning there are fewer seconds to speak for.
+        // At the beginning the average covers fewer seconds.
         let first = smoothed(&[interval(0, 125_000)]);
         assert_eq!(first, [(0.0, 0.0), (1.0, 1.0)]);
     }

@@ -1,4 +1,4 @@
-//! What the demo found, with iperf3's keys where iperf3 has them.
+//! The report of the demo, with the keys of iperf3 where it has equivalent ones.
 
 use super::{DemoConfig, Plan, TIME_LIMIT};
 use crate::LabError;
@@ -8,92 +8,94 @@ use testbed::content::Content;
 use testbed::traffic::{Sample, Transfer};
 use units::Span;
 
-/// Everything that the demo found.
+/// Results of the demo.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// What was asked for.
+    /// Parameters of the demo.
     pub start: Start,
-    /// Each way.
+    /// Results of each transport.
     pub runs: Vec<DemoRun>,
 }
 
-/// What was asked for.
+/// Parameters of the demo.
 #[derive(Clone, Debug, Serialize)]
 pub struct Start {
-    /// The program's version.
+    /// Version of the program.
     pub version: &'static str,
-    /// The link's name, or its file.
+    /// Name of the link, or of its file.
     pub link: String,
-    /// The file's size.
+    /// File size in octets.
     pub size_bytes: u64,
-    /// The most that TCP can carry: the rate, less what is lost, less headers.
+    /// Maximum goodput of TCP: the rate without losses and headers, in bits/s.
     pub bound_bits_per_second: f64,
-    /// Out and back without queueing.
+    /// Round trip without queuing delay in seconds.
     pub round_trip_seconds: f64,
-    /// After this time from the first byte on a download is stopped.
+    /// Time limit of a download from its first octet in seconds.
     pub time_limit_seconds: f64,
-    /// The seed of everything random on the links.
+    /// Seed of the links' random processes.
     pub seed: u64,
 }
 
-/// One way over the link.
+/// One transport over the link.
 #[derive(Clone, Debug, Serialize)]
 pub struct DemoRun {
-    /// The way.
+    /// The transport.
     pub name: Way,
-    /// From the click to the last byte, or to the stop.
+    /// Time from the request to the last octet or the time limit, in seconds.
     pub seconds: Option<f64>,
-    /// From the click to the first byte.
+    /// Time from the request to the first octet, in seconds.
     pub first_byte_seconds: Option<f64>,
-    /// Bytes that arrived.
+    /// Received octets.
     pub bytes: u64,
-    /// Whether that was all of the file.
+    /// Whether the file was received completely.
     pub complete: bool,
-    /// From the first byte to the last.
+    /// Goodput from the first to the last octet, in bits/s.
     pub goodput_bits_per_second: f64,
-    /// As a share of the bound.
+    /// Goodput as a fraction of the bound.
     pub bound_share: f64,
-    /// What entered the return channel during the download, all headers counted.
+    /// Traffic of the return channel during the download, with all headers, in bits/s.
     pub return_bits_per_second: Option<f64>,
-    /// The same in bytes.
+    /// The same in octets.
     pub return_bytes: Option<u64>,
-    /// 4 KB up, 4 KB down, connect included: the median.
+    /// Median time of a request of 4 KB and a response of 4 KB including the connection, in
+    /// seconds.
     pub request_4k_seconds: Option<f64>,
-    /// The page of 30 objects over six connections: the median.
+    /// Median time of a page of 30 objects over six connections, in seconds.
     pub page_seconds: Option<f64>,
-    /// Segments that were retransmitted over the link.
+    /// Retransmitted segments over the link.
     pub retransmissions: Option<u64>,
-    /// Whether what arrived is what was sent, as far as it arrived.
+    /// Whether the received octets are those that were sent.
     pub checksums_match: bool,
-    /// The two checksums.
+    /// Checksums of received and sent octets.
     pub checksum: Option<Checksum>,
     /// Goodput over time.
     pub intervals: Vec<Interval>,
-    /// Whether the emulator did what the link says, and nothing else.
+    /// Whether the emulator kept its schedule.
     pub emulator_kept_up: bool,
-    /// What went wrong.
+    /// Errors and remarks.
     pub notes: Vec<String>,
 }
 
-/// Checksums (XXH3, 64 bits, hexadecimal) of what arrived and of as many bytes of what was sent.
+/// Checksums (XXH3, 64 bits, hexadecimal) of the received octets and of the same prefix of the
+/// file.
 #[derive(Clone, Debug, Serialize)]
 pub struct Checksum {
-    /// Of the bytes that arrived, taken while they did.
+    /// Checksum of the received octets, computed as they arrived.
     pub received: String,
-    /// Of the first so many bytes of the file.
+    /// Checksum of the same prefix of the file.
     pub expected: String,
 }
 
-/// Goodput between two moments, counted from the click.
+/// Goodput in an interval, relative to the request.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Interval {
-    /// Seconds.
+    /// Start in seconds.
     pub start: f64,
-    /// Seconds.
+    /// End in seconds.
     pub end: f64,
-    /// Bytes that arrived between them.
+    /// Octets received in the interval.
     pub bytes: u64,
-    /// The same per second.
+    /// Goodput in bits/s.
     pub bits_per_second: f64,
 }
 
@@ -111,7 +113,7 @@ impl Report {
         Self { start, runs }
     }
 
-    /// Whether every way delivered something, and nothing but what was sent.
+    /// Returns true if every transport delivered data, and only correct data.
     pub fn whole(&self) -> bool {
         self.runs.iter().all(|run| run.checksums_match)
     }
@@ -154,7 +156,7 @@ impl Checksum {
     }
 }
 
-/// Intervals of a second; the last may be shorter.
+/// Divides a transfer into intervals of one second; the last may be shorter.
 pub(super) fn intervals(series: &[Sample], ended: Span) -> Vec<Interval> {
     let mut intervals = Vec::new();
     let mut samples = series.iter().peekable();
@@ -165,7 +167,7 @@ pub(super) fn intervals(series: &[Sample], ended: Span) -> Vec<Interval> {
             bytes = sample.bytes;
         }
         let seconds = end.saturating_sub(start).as_secs_f64();
-        // A rest of a few milliseconds says nothing about a rate.
+        // A remainder of a few milliseconds gives no meaningful rate.
         if seconds > 0.2 || intervals.is_empty() {
             intervals.push(Interval {
                 start: start.as_secs_f64(),
@@ -184,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_byte_is_in_one_interval() {
+    fn every_octet_is_in_one_interval() {
         let at = |ms, bytes| Sample { at: Span::from_millis(ms), bytes };
         let series = [at(500, 100), at(1_000, 200), at(1_001, 250), at(3_400, 1_000)];
         let found = intervals(&series, Span::from_millis(3_400));

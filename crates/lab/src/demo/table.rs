@@ -2,7 +2,7 @@
 
 use super::report::{DemoRun, Report};
 
-/// A row: its name, and what stands in it for a run.
+/// A row: its label, and its entry for a run.
 type Row = (&'static str, fn(&DemoRun) -> String);
 
 const ROWS: &[Row] = &[
@@ -39,11 +39,11 @@ fn unknown() -> String {
     "-".to_owned()
 }
 
-/// The table, and below it what needs saying.
+/// Formats the report as a table with notes.
 pub fn table(report: &Report) -> String {
     let start = &report.start;
     let mut text = format!(
-        "{}: a file of {:.1} MB; at most {:.2} Mbit/s of it can pass; round trip {:.0} ms\n\n",
+        "{}: a file of {:.1} MB; goodput bound {:.2} Mbit/s; round trip {:.0} ms\n\n",
         start.link,
         start.size_bytes as f64 / 1e6,
         start.bound_bits_per_second / 1e6,
@@ -79,7 +79,7 @@ mod tests {
     use crate::live::Way;
 
     #[test]
-    fn a_table_has_a_column_for_each_way_and_says_what_was_cut_short() {
+    fn a_table_has_a_column_per_transport_and_marks_incomplete_downloads() {
         let start = Start {
             version: "0",
             link: "geo".to_owned(),

@@ -1,4 +1,4 @@
-//! Progress: bars on a terminal, lines elsewhere.
+//! Progress: bars on a terminal, otherwise lines.
 
 use super::Plan;
 use super::measure::{Stage, Watched};
@@ -7,12 +7,12 @@ use rt::Clock;
 use std::io::IsTerminal;
 use units::{Instant, Span};
 
-/// How often bars move.
+/// Refresh interval of the bars.
 const FRAME: Span = Span::from_millis(200);
-/// How often lines appear.
+/// Interval between lines.
 const LINE: Span = Span::from_secs(5);
 
-/// Shows how far each way has come.
+/// Displays the progress of each transport.
 pub(super) struct View<'a> {
     watched: &'a [Watched],
     bars: Option<Vec<ProgressBar>>,
@@ -40,7 +40,7 @@ impl<'a> View<'a> {
         Self { watched, bars, clock, began: clock.now(), size: plan.size }
     }
 
-    /// Shows what happens until `done` says that nothing more will.
+    /// Displays the progress until `done` returns true.
     pub(super) fn show_until(&self, done: impl Fn() -> bool) {
         let mut next_line = self.began;
         while !done() {

@@ -1,4 +1,4 @@
-//! What was published, ours beside it, and the verdict.
+//! Cells: published results with the simulated and live results and the verdict.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,20 +12,20 @@ pub enum Kind {
     Claim,
 }
 
-/// What comes of the comparison.
+/// Result of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Ours is as published.
+    /// The measured value agrees with the published one by the claim's criterion.
     Agrees,
-    /// It is not.
+    /// It does not.
     Differs,
-    /// What was published cannot be held against anything.
+    /// Nothing that is measured here can be compared with the claim.
     NotComparable,
 }
 
 impl Verdict {
-    /// In words.
+    /// Returns the verdict in words.
     pub fn name(self) -> &'static str {
         match self {
             Self::Agrees => "agrees",
@@ -35,55 +35,56 @@ impl Verdict {
     }
 }
 
-/// A published result with ours beside it.
+/// A published result with the measured one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
-    /// A short name.
+    /// Short name.
     pub name: String,
-    /// Number or claim.
+    /// Number or statement.
     pub kind: Kind,
-    /// Where it stands in the publication.
+    /// Section, page, figure or table of the publication.
     pub place: String,
-    /// The published number or, in our words, statement.
+    /// The published number, or the statement in our words.
     pub published: Answer,
-    /// What ours is.
+    /// The measured number, or what was found about the statement.
     pub ours: Answer,
-    /// The 95 % confidence interval of what `ours` states, where it is a number or stands on one.
+    /// 95 % confidence interval of the number in `ours`, if there is one.
     pub ci95: Option<[f64; 2]>,
-    /// The unit of the numbers.
+    /// Unit of the numbers.
     pub unit: String,
-    /// When ours agrees; stated before the comparison.
+    /// The condition for agreement, written down before the comparison.
     pub criterion: String,
-    /// What comes of it.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Why.
+    /// Explanation of the verdict.
     pub reason: String,
-    /// The same, measured with real programs; where it was.
+    /// The same claim measured with the kernel's TCP and the gateway program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<Measured>,
 }
 
-/// A cell measured live: the kernel's TCP and the gateway's program over the emulator.
+/// A cell measured live: with the kernel's TCP and the gateway program over the emulator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// What was measured, in the cell's unit.
+    /// The measured value, in the cell's unit.
     pub value: Answer,
-    /// Its 95 % confidence interval, where there is one.
+    /// Its 95 % confidence interval, if there is one.
     pub ci95: Option<[f64; 2]>,
-    /// Whether that is what was published.
+    /// The verdict of the live value.
     pub verdict: Verdict,
-    /// What the simulator has for the same programs: `ours`, unless it is a model of others
-    /// (a TCP of the publication's time, which no kernel has any more).
+    /// The simulated value for the same programs. It differs from `ours` where `ours` models a TCP
+    /// of the publication's time.
     pub simulated: Answer,
-    /// Whether live and simulated are within 10 % or each other's intervals, or say the same.
+    /// Whether live and simulated values differ by at most 10 % or the sum of their interval
+    /// halves, or have the same verdict if they are words.
     pub agrees: bool,
 }
 
-/// How far live may be beside simulated.
+/// Accepted relative difference between live and simulated values.
 pub(super) const BESIDE: f64 = 0.1;
 
 impl Measured {
-    /// `live` beside `simulated`, which are one cell made of different results.
+    /// Compares `live` with `simulated`, the same cell computed from different results.
     pub(super) fn new(simulated: &Cell, live: &Cell) -> Self {
         let agrees = match (&simulated.ours, &live.ours) {
             (Answer::Number(ours), Answer::Number(measured)) => {
@@ -104,7 +105,7 @@ impl Measured {
     }
 }
 
-/// A number, or words.
+/// A number or words.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Answer {
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn live_vouches_for_simulated_within_a_tenth_or_the_intervals() {
+    fn live_agrees_within_ten_percent_or_the_intervals() {
         let agrees = |ours: (f64, f64), live: (f64, f64)| {
             Measured::new(&number(ours.0, ours.1), &number(live.0, live.1)).agrees
         };
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn json_says_what_readers_expect() {
+    fn json_has_the_documented_fields() {
         let claim = Cell {
             kind: Kind::Claim,
             published: Answer::Words("on is better".to_owned()),

@@ -10,27 +10,27 @@ use kuva::render::plots::Plot;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// A figure in the form of the paper's.
+/// A figure as in the publication.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
-    /// The file's name without ending.
+    /// File name without extension.
     pub id: String,
-    /// Above the figure.
+    /// Title above the figure.
     pub title: String,
-    /// Across.
+    /// Horizontal axis.
     pub x: Axis,
-    /// Upwards.
+    /// Vertical axis.
     pub y: Axis,
     /// The lines, in the order of the legend.
     pub series: Vec<Series>,
-    /// Below the figure, for people: what to see in it. May be empty.
+    /// Caption below the figure; may be empty.
     pub note: String,
 }
 
 /// An axis.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Axis {
-    /// What it shows, with its unit.
+    /// Quantity and unit.
     pub label: String,
     /// Whether it is logarithmic.
     pub log: bool,
@@ -51,81 +51,82 @@ impl Axis {
 /// One line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Series {
-    /// What the legend calls it.
+    /// Name in the legend.
     pub name: String,
-    /// Places and means; half the width of the 95 % interval is zero where there is none.
+    /// Abscissa, mean and half-width of the 95 % confidence interval, which is zero if there is
+    /// none.
     pub points: Vec<(f64, f64, f64)>,
-    /// Whether the line is dashed: published values, bounds.
+    /// Whether the line is dashed, as published values and bounds are.
     pub dashed: bool,
-    /// Whether points are joined by a line; where the axis has no order they are not.
+    /// Whether points are joined by a line.
     pub joined: bool,
 }
 
 impl Series {
-    /// A line through summaries.
+    /// Returns a line through summaries, with error bars.
     pub fn new(name: impl Into<String>, points: impl IntoIterator<Item = (f64, Summary)>) -> Self {
         let half = |summary: &Summary| if summary.half.is_finite() { summary.half } else { 0.0 };
         let points = points.into_iter().map(|(x, y)| (x, y.mean, half(&y))).collect();
         Self { name: name.into(), points, dashed: false, joined: true }
     }
 
-    /// Dots that no line joins.
+    /// Returns a scatter plot.
     pub fn dots(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         Self { dashed: false, joined: false, ..Self::dashed(name, points) }
     }
 
-    /// A line without error bars.
+    /// Returns a line without error bars.
     pub fn line(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         Self { dashed: false, ..Self::dashed(name, points) }
     }
 
-    /// A dashed line without error bars.
+    /// Returns a dashed line without error bars.
     pub fn dashed(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         let points = points.into_iter().map(|(x, y)| (x, y, 0.0)).collect();
         Self { name: name.into(), points, dashed: true, joined: true }
     }
 }
 
-/// Colours that people with any kind of colour vision can tell apart (Okabe and Ito).
+/// Colours that readers with colour vision deficiencies can distinguish (Okabe and Ito 2008).
 const COLOURS: [&str; 7] =
     ["#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#444444"];
-/// How the library calls the parts of a picture that it refers to.
+/// Prefix of the identifiers that the plotting library gives to parts of a picture.
 const CLIP: &str = "kuva-clip-";
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 400.0;
-/// So large that a title of `TITLE_WRAP` letters has room above the plot, beside the legend.
+/// Leaves room for a title of `TITLE_WRAP` characters above the plot, beside the legend.
 const TITLE_SIZE: u32 = 14;
 const TITLE_WRAP: usize = 72;
-/// Part of an axis that is free at its ends, so that dots there are whole.
+/// Fraction of an axis that is left free at either end, so that markers there are not clipped.
 const BESIDE: f64 = 0.02;
-/// A line of more points is drawn without dots, which would cover it.
+/// Lines of more points are drawn without markers.
 const DOTTED: usize = 40;
-/// Pixels of the PNG for each unit of the SVG: sharp on screens of double density.
+/// Pixels of the PNG per unit of the SVG.
 const PNG_SCALE: f32 = 2.0;
 
 impl Figure {
-    /// The figure as SVG.
+    /// Renders the figure as SVG.
     ///
     /// # Errors
-    /// When there is nothing to draw.
+    /// If there is no point to draw.
     pub fn svg(&self) -> Result<String, PlotError> {
         let (plots, layout) = self.compose()?;
-        Ok(self.made_ready(&kuva::render_to_svg(plots, layout)))
+        Ok(self.scalable(&kuva::render_to_svg(plots, layout)))
     }
 
-    /// The figure as PNG.
+    /// Renders the figure as PNG.
     ///
     /// # Errors
-    /// When there is nothing to draw, or it cannot be drawn.
+    /// If there is no point to draw, or rendering fails.
     pub fn png(&self) -> Result<Vec<u8>, PlotError> {
         let (plots, layout) = self.compose()?;
         kuva::render_to_png(plots, layout, PNG_SCALE)
             .map_err(|error| PlotError::Draw(error.to_string()))
     }
 
-    /// Lets the picture be scaled, and names its parts after the figure: the library counts them
-    /// through the whole process, and pictures in one page must not share names.
-    fn made_ready(&self, svg: &str) -> String {
+    /// Makes the picture scalable, and makes its identifiers unique to the figure: the library
+    /// numbers them per process, and pictures of one page must not share identifiers.
+    fn scalable(&self, svg: &str) -> String {
         let scaled = format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" ");
         let mut ready = String::with_capacity(svg.len() + 64);
         let mut names: Vec<&str> = Vec::new();
@@ -146,7 +147,7 @@ impl Figure {
         ready
     }
 
-    /// The figure's numbers: series, x, mean, half of the 95 % interval.
+    /// Returns the figure's data as CSV: series, x, mean, half-width of the 95 % interval.
     pub fn csv(&self) -> String {
         let head = ["series", &self.x.label, &self.y.label, "half of 95 % interval"];
         let rows = self.series.iter().flat_map(|series| {
@@ -157,7 +158,7 @@ impl Figure {
         csv(&head.map(str::to_owned), rows)
     }
 
-    /// Points that can stand on the axes.
+    /// Returns the points that the axes can show: on logarithmic axes only positive values.
     fn visible<'a>(&'a self, series: &'a Series) -> impl Iterator<Item = (f64, f64, f64)> + 'a {
         series
             .points
@@ -166,7 +167,7 @@ impl Figure {
             .filter(|(x, y, _)| (!self.x.log || *x > 0.0) && (!self.y.log || *y > 0.0))
     }
 
-    /// How far an error bar reaches below `y`: on a logarithmic axis not to zero.
+    /// Returns the length of the error bar below `y`, which stays above zero on a logarithmic axis.
     fn whisker(&self, y: f64, half: f64) -> f64 {
         if self.y.log { half.min(y * 0.9) } else { half }
     }
@@ -231,7 +232,7 @@ impl Figure {
         };
         let (left, right) = fold(&mut all().map(|(x, _, _)| x));
         let beside = BESIDE * (right - left);
-        // The library's automatic axes leave error bars out.
+        // The library's automatic axis range ignores error bars.
         let (low, _) = fold(&mut all().map(|(_, y, half)| y - self.whisker(y, half)));
         let (_, high) = fold(&mut all().map(|(_, y, half)| y + half));
         if self.x.log {
@@ -247,7 +248,7 @@ impl Figure {
             layout = layout.with_y_axis_min(low).with_y_axis_max(high);
         } else {
             let span = (high - low.min(0.0)).max(f64::MIN_POSITIVE);
-            // What cannot be negative begins at zero, whatever its error bars do.
+            // The axis of a non-negative quantity begins at zero even if error bars extend below.
             let negative = all().any(|(_, y, _)| y < 0.0);
             let bottom = if negative { low - 0.05 * span } else { 0.0 };
             layout = layout.with_y_axis_min(bottom).with_y_axis_max(high + 0.06 * span);
@@ -256,8 +257,8 @@ impl Figure {
     }
 }
 
-/// The ends of a logarithmic axis: the steps of 1, 2 and 5 around what it shows, and a little
-/// beside them.
+/// Returns the ends of a logarithmic axis: the steps of 1, 2 and 5 that enclose the values, with
+/// a margin.
 fn log_ends(low: f64, high: f64) -> (f64, f64) {
     let steps = |value: f64| {
         let decade = value.log10().floor();
@@ -273,12 +274,12 @@ fn log_ends(low: f64, high: f64) -> (f64, f64) {
     (low / beside, high * beside)
 }
 
-/// How numbers stand beside a logarithmic axis; the library mixes forms.
+/// Labels of a logarithmic axis; the library's own mix two formats.
 fn log_ticks() -> TickFormat {
     TickFormat::Custom(Arc::new(log_tick))
 }
 
-/// As a decimal where that is short, else as a power.
+/// Formats a value as a decimal between 0.001 and 10⁶, otherwise as a power.
 fn log_tick(value: f64) -> String {
     if !(0.999e-3..1e6).contains(&value) {
         return format!("{value:.0e}");
@@ -308,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_names_axes_and_lines_and_has_its_numbers() {
+    fn svg_and_csv_have_the_axes_names_and_numbers() {
         let text = figure(false).svg().unwrap();
         for word in ["Overhead", "overhead (%)", "XSTP-ON", "bound"] {
             assert!(text.contains(word), "the SVG lacks {word:?}");
@@ -322,14 +323,14 @@ mod tests {
     }
 
     #[test]
-    fn numbers_beside_a_logarithmic_axis_are_short() {
+    fn labels_of_a_logarithmic_axis_are_short() {
         let ticks = [1e-9, 5e-9, 1e-3, 0.05, 0.1, 0.5, 1.0, 20.0, 1e5, 1e6].map(log_tick);
         let expected = ["1e-9", "5e-9", "0.001", "0.05", "0.1", "0.5", "1", "20", "100000", "1e6"];
         assert_eq!(ticks, expected);
     }
 
     #[test]
-    fn a_logarithmic_axis_ends_near_what_it_shows() {
+    fn a_logarithmic_axis_encloses_its_values() {
         let near = |(low, high): (f64, f64), ends: [f64; 2]| {
             let beside = (ends[1] / ends[0]).powf(0.02);
             (low * beside / ends[0] - 1.0).abs() < 1e-9
@@ -346,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_draw_is_an_error() {
+    fn a_figure_without_points_is_an_error() {
         let empty = Figure { series: Vec::new(), ..figure(false) };
         assert!(matches!(empty.svg(), Err(PlotError::Empty)));
     }

@@ -1,34 +1,34 @@
-//! An entry with what it came to.
+//! An experiment with its evaluated results.
 
 use super::outcome::Outcome;
 use super::{ALL, store};
 use serde::{Deserialize, Serialize};
 
-/// An entry with what it came to, as it is kept beside its store.
+/// An experiment with its evaluated results, as `outcome.json` stores it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Judged {
-    /// The entry's name.
+    /// Name of the experiment.
     pub id: String,
-    /// Its heading.
+    /// Title of the experiment.
     pub title: String,
-    /// Where it was published.
+    /// Reference of the publication.
     pub source: String,
-    /// What it is, in a sentence.
+    /// Description in one sentence.
     pub about: String,
-    /// What runs it again.
+    /// The command that reproduces it.
     pub command: String,
-    /// Names the code that made the results.
+    /// Hash of the code that produced the results.
     pub code: String,
-    /// How often each point was run.
+    /// Replications of each point.
     pub replications: u32,
-    /// Jobs in all.
+    /// Total number of jobs.
     pub jobs: usize,
-    /// What it came to.
+    /// The evaluated results.
     pub outcome: Outcome,
 }
 
 impl Judged {
-    /// Whether other code made it than would run now.
+    /// Returns true if the results come from other code than this program has.
     pub(super) fn is_stale(&self) -> bool {
         let entry = ALL.iter().find(|entry| entry.id == self.id);
         entry.is_some_and(|entry| store::code_of(entry) != self.code)

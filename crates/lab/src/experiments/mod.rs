@@ -1,14 +1,13 @@
-//! Experiments: published results, run again and judged.
+//! Experiments: published results, reproduced and evaluated.
 //!
 //! ```text
 //!   Entry ── plan ──▶ points × replications = jobs ──▶ store ── judge ──▶ cells, figures, text
 //!                                 all cores, shards      resumed            JSON, CSV, HTML
 //! ```
 //!
-//! An [`Entry`] declares what there is to run; a job is a pure function of the seed and its
-//! number, so that jobs may run in any order, on any machine, today or after an interruption.
-//! What was published stands in data files (`publication`), with the tolerance, before anything
-//! is compared.
+//! An [`Entry`] declares the points of an experiment. A job is a pure function of the seed and the
+//! replication number, so that jobs can run in any order, on several machines, and after an
+//! interruption. Published values, criteria and tolerances are in data files (`publication`).
 
 mod cell;
 pub(crate) mod controllers;
@@ -20,6 +19,7 @@ mod itu_s1711_star;
 mod judged;
 mod marchese_2001;
 mod mhatre_rosenberg;
+mod network;
 mod options;
 mod outcome;
 mod output;
@@ -36,7 +36,7 @@ pub use cell::{Cell, Kind, Measured, Verdict};
 pub use figure::{Axis, Figure, Series};
 pub use judged::Judged;
 pub use options::Options;
-pub use outcome::{Beside, Outcome, Picture, Section, SetUp, Table};
+pub use outcome::{CrossTraffic, Outcome, Picture, Section, SetUp, Table};
 pub use plan::{Draw, Entry, Live, Point, Results, Values};
 pub use request::Request;
 pub use runner::{Ran, merge, report, run};
@@ -54,10 +54,10 @@ pub static ALL: &[&Entry] = &[
     &controllers::ENTRY,
 ];
 
-/// The entries that `names` mean; `all` is every one.
+/// Returns the entries named in `names`; `all` selects every entry.
 ///
 /// # Errors
-/// A name that no entry has.
+/// If no entry has such a name.
 pub fn choose(names: &[String]) -> Result<Vec<&'static Entry>, crate::LabError> {
     let known = || ALL.iter().map(|entry| entry.id).collect::<Vec<_>>().join(", ");
     let find = |name: &String| {

@@ -1,4 +1,4 @@
-//! How experiments are to be run, and what was set about one.
+//! Options of a run, and the setting of one experiment that follows from them.
 
 use super::{Entry, Parameter, Setting};
 use crate::LabError;
@@ -6,31 +6,31 @@ use crate::files;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// How to run experiments.
+/// Options for running experiments.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// Where stores, plots and reports go.
+    /// Output folder of stores, plots and reports.
     pub out: PathBuf,
-    /// How often each point is run; `None`: as the entry has it.
+    /// Replications of each point; `None` for the entry's default.
     pub replications: Option<u32>,
-    /// With the replication the source of all chance.
+    /// Seed of all random streams, together with the replication number.
     pub seed: u64,
-    /// Fewer points and replications, for a first look.
+    /// Fewer points and replications.
     pub quick: bool,
-    /// Only this part of so many, from 1.
+    /// Run only part `.0` of `.1` parts, counted from 1.
     pub shard: Option<(u32, u32)>,
-    /// Jobs at once; `None`: one for each processor.
+    /// Parallel jobs; `None` for one per processor.
     pub jobs: Option<usize>,
-    /// Parameters, as `NAME=VALUE`.
+    /// Parameters as `NAME=VALUE`.
     pub set: Vec<String>,
-    /// Whether to run live, too, what can be.
+    /// Also run the live parts of the experiments.
     pub live: bool,
-    /// What `bench control` measured, to be shown beside simulated values.
+    /// Report of `bench control` with live values to show next to the simulated ones.
     pub measured: Option<PathBuf>,
 }
 
 impl Options {
-    /// The usual, with results under `out`.
+    /// Returns the default options with results below `out`.
     pub fn new(out: impl Into<PathBuf>) -> Self {
         Self {
             out: out.into(),
@@ -45,10 +45,10 @@ impl Options {
         }
     }
 
-    /// Checks what can be checked before anything runs.
+    /// Validates the options before any job runs.
     ///
     /// # Errors
-    /// The first option that makes no sense, with what is allowed.
+    /// The first invalid option, with the accepted values.
     pub(super) fn check(&self, entries: &[&Entry]) -> Result<(), LabError> {
         let wrong = |text: String| Err(LabError::Request(text));
         if self.replications.is_some_and(|count| !(1..=10_000).contains(&count)) {
@@ -95,10 +95,10 @@ impl Options {
         Ok(())
     }
 
-    /// What these options mean for `entry`.
+    /// Returns the setting of `entry` under these options.
     ///
     /// # Errors
-    /// A parameter's value that is not allowed.
+    /// If the value of a parameter is out of range.
     pub(super) fn setting(&self, entry: &Entry) -> Result<Setting, LabError> {
         let defaults = entry.parameters.iter();
         let mut parameters: BTreeMap<&'static str, f64> =
@@ -120,9 +120,9 @@ impl Options {
     }
 }
 
-/// The `values` of a report of `bench control`.
+/// Returns the `values` of a report of `bench control`.
 fn measured(path: &Path) -> Result<BTreeMap<String, f64>, LabError> {
-    /// The part of the report that counts here.
+    /// The part of the report that is used.
     #[derive(serde::Deserialize)]
     struct Report {
         values: BTreeMap<String, f64>,
@@ -136,7 +136,7 @@ fn measured(path: &Path) -> Result<BTreeMap<String, f64>, LabError> {
     Ok(report.values)
 }
 
-/// Replications of a quick run.
+/// Maximum number of replications of a quick run.
 const QUICK: u32 = 8;
 
 fn split(word: &str) -> Result<(&str, &str), LabError> {

@@ -1,93 +1,92 @@
-//! What an experiment came to: set-up, cells, figures, tables and the words between them.
+//! Evaluated results: set-up, cells, figures, tables and text.
 
 use super::cell::{Cell, Measured, Verdict};
 use super::figure::Figure;
 use serde::{Deserialize, Serialize};
 
-/// What an entry makes of its results.
+/// The evaluated results of an experiment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// What stands at the top, for who reads no further. Each is a paragraph.
+    /// Summary paragraphs at the top of the page.
     pub summary: Vec<String>,
-    /// Pictures that show the whole, at the top as well.
+    /// Pictures after the summary.
     #[serde(default)]
     pub pictures: Vec<Picture>,
-    /// The set-up.
+    /// Parameters.
     pub set_up: Vec<SetUp>,
-    /// The parts of the report, in order.
+    /// Sections of the report, in order.
     pub sections: Vec<Section>,
 }
 
-/// A picture that is no plot of lines.
+/// A picture that is not a line plot.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Picture {
-    /// The file's name without ending.
+    /// File name without extension.
     pub id: String,
-    /// What it is, for who cannot see it.
+    /// Alternative text.
     pub title: String,
-    /// The picture.
+    /// The picture as SVG.
     pub svg: String,
-    /// What to know about it.
+    /// Caption.
     pub note: String,
 }
 
-/// One line of the set-up.
+/// One row of the table of parameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SetUp {
-    /// What it is about.
+    /// Name of the parameter.
     pub name: String,
-    /// What the publication says; empty when it says nothing.
+    /// The publication's value; empty if it states none.
     pub published: String,
-    /// What we take.
+    /// The value used here.
     pub ours: String,
-    /// Why, where the publication leaves it open.
+    /// Reason for the value where the publication leaves it open.
     pub why: String,
-    /// Whether ours was fitted to the published results.
+    /// Whether the value was fitted to the published results.
     pub fitted: bool,
 }
 
-/// A part of the report.
+/// A section of the report.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Section {
-    /// Its heading.
+    /// Heading.
     pub title: String,
-    /// Its paragraphs.
+    /// Paragraphs.
     pub text: Vec<String>,
-    /// Its figures.
+    /// Figures.
     pub figures: Vec<Figure>,
-    /// Its tables.
+    /// Tables.
     pub tables: Vec<Table>,
-    /// Its cells.
+    /// Cells.
     pub cells: Vec<Cell>,
 }
 
 /// A table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Table {
-    /// The file's name without ending.
+    /// File name without extension.
     pub id: String,
-    /// Its heading.
+    /// Caption.
     pub title: String,
-    /// Names of the columns.
+    /// Column names.
     pub head: Vec<String>,
-    /// The rows; as many texts as the head has.
+    /// Rows, each of as many entries as the head.
     pub rows: Vec<Vec<String>>,
 }
 
-/// What live runs add to an outcome.
+/// Results of live runs, for comparison with an outcome.
 #[derive(Clone, Debug, Default)]
-pub struct Beside {
-    /// Cells as they are with the simulator's model of the same programs, and as they are live.
-    /// Their names and places are those of the outcome's cells, or of
-    /// `sections`'.
+pub struct CrossTraffic {
+    /// Cells computed from the simulator's model of the same programs, and from the live runs.
+    /// Their names and places are those of cells of the outcome or of `sections`.
     pub cells: Vec<(Cell, Cell)>,
-    /// Parts of the report about live runs alone.
+    /// Sections about the live runs alone.
     pub sections: Vec<Section>,
 }
 
 impl Outcome {
-    /// Puts what was measured live beside the cells.
-    pub(super) fn put_beside(&mut self, beside: Beside) {
+    /// Adds the live results to the cells.
+    pub(super) fn put_beside(&mut self, beside: CrossTraffic) {
         self.sections.extend(beside.sections);
         for (simulated, live) in &beside.cells {
             let same = |cell: &&mut Cell| cell.name == live.name && cell.place == live.place;
@@ -100,23 +99,23 @@ impl Outcome {
         }
     }
 
-    /// Cells that were measured live, and those of them that agree with the simulated.
+    /// Returns the number of cells measured live, and of those that agree with the simulation.
     pub fn vouched(&self) -> [usize; 2] {
         let live = || self.cells().filter_map(|cell| cell.live.as_ref());
         [live().count(), live().filter(|live| live.agrees).count()]
     }
 
-    /// All cells, in the order of the report.
+    /// Returns all cells, in the order of the report.
     pub fn cells(&self) -> impl Iterator<Item = &Cell> {
         self.sections.iter().flat_map(|section| &section.cells)
     }
 
-    /// How many cells have this verdict.
+    /// Returns the number of cells with this verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         self.cells().filter(|cell| cell.verdict == verdict).count()
     }
 
-    /// How many values of the set-up were fitted.
+    /// Returns the number of fitted parameters.
     pub fn fitted(&self) -> usize {
         self.set_up.iter().filter(|line| line.fitted).count()
     }

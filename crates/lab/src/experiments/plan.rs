@@ -1,6 +1,6 @@
-//! What an experiment consists of, and what came out of its jobs.
+//! The declaration of an experiment, and the results of its jobs.
 
-use super::outcome::{Beside, Outcome};
+use super::outcome::{CrossTraffic, Outcome};
 use super::setting::{Parameter, Setting};
 use super::statistics::Summary;
 use serde::{Deserialize, Serialize};
@@ -8,68 +8,67 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A published experiment that can be run again.
+/// A reproducible published experiment.
 #[derive(Debug)]
 pub struct Entry {
-    /// Its name on the command line.
+    /// Name on the command line.
     pub id: &'static str,
-    /// Its heading.
+    /// Title of the experiment.
     pub title: &'static str,
-    /// Where it was published.
+    /// Reference of the publication.
     pub source: &'static str,
-    /// What it is, in a sentence.
+    /// Description in one sentence.
     pub about: &'static str,
-    /// How often each point is run, unless said otherwise.
+    /// Default number of replications per point.
     pub replications: u32,
-    /// What of it can be run live as well.
+    /// The part that can also be run live.
     pub live: Option<&'static Live>,
-    /// What can be set about it.
+    /// Parameters that `--set` accepts.
     pub parameters: &'static [Parameter],
-    /// What there is to run.
+    /// Returns the points to run.
     pub plan: fn(&Setting) -> Vec<Point>,
-    /// What to make of it.
+    /// Evaluates the results.
     pub judge: fn(&Setting, &Results) -> Outcome,
 }
 
-/// The part of an experiment that runs with the kernel's TCP, the emulator and the gateway's
-/// program, in network namespaces and real time.
+/// The live part of an experiment: the kernel's TCP, the emulator and the gateway program in
+/// network namespaces and real time.
 #[derive(Debug)]
 pub struct Live {
-    /// What it is, in a sentence.
+    /// Description in one sentence.
     pub about: &'static str,
-    /// Networks at once: slow links leave a processor idle.
+    /// Number of parallel networks; slow links leave a processor idle.
     pub at_once: usize,
-    /// What there is to run.
+    /// Returns the points to run.
     pub plan: fn(&Setting) -> Vec<Point>,
-    /// What to make of simulated and live results.
-    pub judge: fn(&Setting, &Results, &Results) -> Beside,
+    /// Evaluates live results, with the simulated results as the first argument.
+    pub judge: fn(&Setting, &Results, &Results) -> CrossTraffic,
 }
 
-/// What a job draws its chance from.
+/// Seed and replication number of a job, from which its random streams derive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Draw {
     /// The seed.
     pub seed: u64,
-    /// The replication. Points that are to be compared in pairs use the same named streams.
+    /// Replication number. Points that are compared in pairs use streams of the same names.
     pub run: u64,
 }
 
-/// What a job computes.
 type Simulate = Box<dyn Fn(&Draw) -> Result<Values, String> + Send + Sync>;
 
-/// One point of a sweep, to be run several times.
+/// One point of a parameter sweep, run in several replications.
 pub struct Point {
-    /// Which part of the experiment it belongs to.
+    /// Part of the experiment.
     pub study: &'static str,
-    /// What it is: everything that its jobs depend on but for the seed and the parameters.
+    /// Name of the point within the study: all inputs of its jobs except seed and parameters.
     pub key: String,
-    /// How often it is run.
+    /// Number of replications.
     pub replications: u32,
     pub(super) simulate: Simulate,
 }
 
 impl Point {
-    /// A point whose jobs are `simulate`, a pure function.
+    /// Returns a point whose jobs call `simulate`, a pure function.
     pub fn new(
         study: &'static str,
         key: impl Into<String>,
@@ -86,42 +85,42 @@ impl fmt::Debug for Point {
     }
 }
 
-/// What a job found: numbers, and series of numbers, by name.
+/// Results of one job: numbers and series of numbers, by name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Values(BTreeMap<String, Vec<f64>>);
 
 impl Values {
-    /// Nothing yet.
+    /// Returns an empty set of values.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With one number more. Units stand last in the names.
+    /// Adds a number. Names end in the unit.
     #[must_use]
     pub fn with(self, name: &str, value: f64) -> Self {
         self.with_series(name, vec![value])
     }
 
-    /// With one series more.
+    /// Adds a series.
     #[must_use]
     pub fn with_series(mut self, name: &str, values: Vec<f64>) -> Self {
         self.0.insert(name.to_owned(), values);
         self
     }
 
-    /// The number called `name`.
+    /// Returns the number called `name`.
     ///
     /// # Panics
-    /// When there is none: the entry's two halves do not fit together.
+    /// If there is none: plan and evaluation disagree.
     pub fn get(&self, name: &str) -> f64 {
         self.series(name)[0]
     }
 
-    /// The series called `name`.
+    /// Returns the series called `name`.
     ///
     /// # Panics
-    /// When there is none.
+    /// If there is none.
     pub fn series(&self, name: &str) -> &[f64] {
         if self.0.is_empty() {
             return &UNKNOWN;
@@ -129,7 +128,7 @@ impl Values {
         self.0.get(name).unwrap_or_else(|| panic!("no job of this point has a value {name:?}"))
     }
 
-    /// The first value that is not a number, which no file could hold.
+    /// Returns the name of the first value that is not finite, which JSON could not store.
     pub(super) fn not_a_number(&self) -> Option<&str> {
         let bad =
             |(_, values): &(&String, &Vec<f64>)| values.iter().any(|value| !value.is_finite());
@@ -137,43 +136,43 @@ impl Values {
     }
 }
 
-/// What a point that was not run has for every value; see [`Results::whole`].
+/// The values of a point that was not run; see [`Results::whole`].
 static NOT_RUN: [Values; 1] = [Values(BTreeMap::new())];
 static UNKNOWN: [f64; 64] = [f64::NAN; 64];
 
-/// What all jobs found.
+/// Results of all jobs.
 #[derive(Clone, Debug, Default)]
 pub struct Results {
     points: BTreeMap<(String, String), Vec<Values>>,
-    /// Whether there may be less than was planned.
+    /// Whether points may be missing.
     partial: bool,
-    /// Whether somebody asked for what is not there.
+    /// Whether a missing point was requested.
     missed: Cell<bool>,
 }
 
 impl Results {
-    /// None yet, and there may be points without: what was run live is a part of what was
-    /// simulated.
+    /// Returns an empty set of results in which points may be missing: the live runs cover only
+    /// some of the simulated points.
     pub(super) fn partial() -> Self {
         Self { partial: true, ..Self::default() }
     }
 
-    /// What `judge` makes of these; `None` when it asked for a point that was not run.
+    /// Returns the result of `judge`, or `None` if it requested a point that was not run.
     pub(super) fn whole<T>(&self, judge: impl FnOnce(&Self) -> T) -> Option<T> {
         self.missed.set(false);
         let judged = judge(self);
         (!self.missed.get()).then_some(judged)
     }
 
-    /// Adds what the replications of a point found, in their order.
+    /// Adds the values of a point's replications, in order.
     pub(super) fn insert(&mut self, study: &str, key: &str, values: Vec<Values>) {
         self.points.insert((study.to_owned(), key.to_owned()), values);
     }
 
-    /// What each replication of a point found, in their order.
+    /// Returns the values of each replication of a point, in order.
     ///
     /// # Panics
-    /// When the point was not planned.
+    /// If the point was not planned.
     pub fn of(&self, study: &str, key: &str) -> &[Values] {
         match self.points.get(&(study.to_owned(), key.to_owned())) {
             Some(found) => found,
@@ -185,23 +184,23 @@ impl Results {
         }
     }
 
-    /// Whether the point was planned.
+    /// Returns true if the point was planned.
     pub fn has(&self, study: &str, key: &str) -> bool {
         self.points.contains_key(&(study.to_owned(), key.to_owned()))
     }
 
-    /// The values called `name` of a point's replications.
+    /// Returns the value called `name` of each replication.
     pub fn values(&self, study: &str, key: &str, name: &str) -> Vec<f64> {
         self.of(study, key).iter().map(|values| values.get(name)).collect()
     }
 
-    /// Mean and interval of the value called `name`.
+    /// Returns mean and confidence interval of the value called `name`.
     pub fn summary(&self, study: &str, key: &str, name: &str) -> Summary {
         Summary::of(&self.values(study, key, name))
     }
 
-    /// Mean and interval of what `compare` makes of the same replication of two points: what
-    /// chance did to both falls out of the difference.
+    /// Returns mean and confidence interval of `compare` over the replications of two points,
+    /// paired by number, so that common random numbers cancel.
     pub fn paired(
         &self,
         study: &str,

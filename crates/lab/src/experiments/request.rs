@@ -1,4 +1,4 @@
-//! Experiment files: what to run and how, written down.
+//! Experiment files: experiments and options in TOML.
 //!
 //! ```toml
 //! run = ["elaasar-2003"]
@@ -16,30 +16,30 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What an experiment file may say; everything is optional.
+/// The content of an experiment file; every key is optional.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
-    /// Experiments, by name.
+    /// Names of experiments.
     #[serde(default)]
     pub run: Vec<String>,
     /// The seed.
     pub seed: Option<u64>,
-    /// How often to run each point.
+    /// Replications of each point.
     pub replications: Option<u32>,
-    /// Whether a first look is enough.
+    /// Fewer points and replications.
     pub quick: Option<bool>,
-    /// Parameters.
+    /// Parameters, as of `--set`.
     #[serde(default)]
     pub set: BTreeMap<String, f64>,
 }
 
 impl Request {
-    /// Reads a file.
+    /// Reads an experiment file.
     ///
     /// # Errors
-    /// When it cannot be read, or says something that an experiment file cannot; the message
-    /// names the file, the line, and what is allowed.
+    /// If the file cannot be read or has an unknown key or invalid value; the message names the
+    /// file, the line and the accepted values.
     pub fn read(path: &Path) -> Result<Self, LabError> {
         let text = files::read(path)?;
         toml::from_str(&text).map_err(|error| {
@@ -47,8 +47,7 @@ impl Request {
         })
     }
 
-    /// Enters what the file says into `options`, where these leave it open; what is set there
-    /// comes last and so counts.
+    /// Applies the file to `options`. Options of the command line take precedence.
     pub fn apply(&self, options: &mut Options) {
         options.seed = self.seed.unwrap_or(options.seed);
         options.replications = options.replications.or(self.replications);
@@ -75,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_fills_what_options_leave_open() {
+    fn options_of_the_command_line_override_the_file() {
         let text =
             "run = [\"a\"]\nseed = 7\nreplications = 40\nquick = true\n[set]\nx = 1\ny = 2.5\n";
         let request = read(text).unwrap();
@@ -89,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_file_can_say_is_named_with_its_line() {
+    fn unknown_keys_are_reported_with_their_line() {
         let error = read("sed = 7\n").unwrap_err();
         for part in [".toml: ", "line 1", "unknown field `sed`", "`replications`"] {
             assert!(error.contains(part), "{error} lacks {part}");

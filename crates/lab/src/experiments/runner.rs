@@ -1,4 +1,4 @@
-//! Runs entries: plans, resumes, sweeps, judges, and writes everything down.
+//! Runs entries: plans, resumes, executes jobs, evaluates, and writes the results.
 
 use super::judged::Judged;
 use super::options::Options;
@@ -16,29 +16,29 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use units::{Instant, Span};
 
-/// How often results are saved while jobs run.
+/// Interval between saves of results while jobs run.
 const SAVE: Span = Span::from_secs(5);
 
-/// What became of an entry.
+/// Status of an entry after a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ran {
-    /// All jobs are there, and judged.
+    /// All jobs are done and evaluated.
     Whole(Box<Judged>),
-    /// A shard is done; others are missing.
+    /// A shard is done; jobs of other shards are missing.
     Part {
-        /// The entry's name.
+        /// Name of the entry.
         id: &'static str,
-        /// Jobs that are done.
+        /// Number of jobs that are done.
         done: usize,
-        /// Jobs in all.
+        /// Total number of jobs.
         jobs: usize,
     },
 }
 
-/// Runs `entries`. What was found before under the same setting is not run again.
+/// Runs `entries`. Jobs with stored results for the same setting are skipped.
 ///
 /// # Errors
-/// When an option makes no sense, a job fails, or a file cannot be read or written.
+/// If an option is invalid, a job fails, or a file cannot be read or written.
 pub fn run(entries: &[&'static Entry], options: &Options) -> Result<Vec<Ran>, LabError> {
     options.check(entries)?;
     let mut ran = Vec::new();
@@ -91,8 +91,8 @@ fn run_one(entry: &'static Entry, options: &Options) -> Result<Ran, LabError> {
     Ok(Ran::Whole(Box::new(judged)))
 }
 
-/// Two points of one name would share results.
-fn check_keys(entry: &Entry, points: &[Point]) -> Result<(), LabError> {
+/// Rejects two points with the same name, which would share results.
+pub(super) fn check_keys(entry: &Entry, points: &[Point]) -> Result<(), LabError> {
     let mut seen = BTreeSet::new();
     match points.iter().find(|point| !seen.insert((point.study, point.key.as_str()))) {
         Some(twice) => Err(LabError::Request(format!("{}: two points {twice:?}", entry.id))),
@@ -100,7 +100,7 @@ fn check_keys(entry: &Entry, points: &[Point]) -> Result<(), LabError> {
     }
 }
 
-/// What was found of these before, and of our part of them now.
+/// Loads the stored results of `jobs` and runs the missing ones of this shard.
 fn find(
     entry: &Entry,
     options: &Options,
@@ -137,7 +137,7 @@ fn sweep_and_save(
         if is_due(&clock, &mut saved) { store::save(&path, header, found) } else { Ok(()) }
     });
     bar.finish_and_clear();
-    // What was found before a job failed is worth keeping.
+    // Results from before a failed job are kept.
     store::save(&path, header, found)?;
     swept
 }
@@ -151,7 +151,7 @@ fn is_due(clock: &Clock, saved: &mut Instant) -> bool {
     due
 }
 
-/// A bar on a terminal, nothing elsewhere.
+/// Returns a progress bar, which is hidden unless standard error is a terminal.
 fn bar(entry: &Entry, jobs: usize) -> ProgressBar {
     let target = match std::io::stderr().is_terminal() {
         true => ProgressDrawTarget::stderr(),
@@ -174,7 +174,7 @@ fn gather(points: &[Point], found: &Found, results: &mut Results) {
     }
 }
 
-/// What runs the entry again with the same results.
+/// Returns the command that reproduces the results.
 fn command(entry: &Entry, options: &Options, setting: &Setting) -> String {
     let mut words = format!("bentpipe lab run {} --seed {}", entry.id, setting.seed);
     if options.quick {
@@ -198,19 +198,19 @@ fn command(entry: &Entry, options: &Options, setting: &Setting) -> String {
     words
 }
 
-/// Writes `report.html` and `results.json` from what the entries below `out` came to; returns
-/// the report's path.
+/// Writes `report.html` and `results.json` from the evaluated entries below `out`; returns the path
+/// of the report.
 ///
 /// # Errors
-/// When nothing is there, or a file cannot be read or written.
+/// If there are no results, or a file cannot be read or written.
 pub fn report(out: &Path) -> Result<PathBuf, LabError> {
     output::write_report(out)
 }
 
-/// Takes the stores of other folders over into `out`; returns how many results were new there.
+/// Merges the stores of other folders into `out`; returns the number of added results.
 ///
 /// # Errors
-/// When a folder holds no results, a file is broken, or two results of one job differ.
+/// If a folder has no results, a file is malformed, or two results of one job differ.
 pub fn merge(from: &[PathBuf], out: &Path) -> Result<usize, LabError> {
     store::merge(from, out)
 }

@@ -1,22 +1,22 @@
-//! What can be set about an experiment, and what was.
+//! Parameters of an experiment, and their values in one run.
 
 use crate::LabError;
 use std::collections::BTreeMap;
 
-/// Something that can be set about an experiment with `--set NAME=VALUE`.
+/// A parameter that `--set NAME=VALUE` changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameter {
-    /// Its name.
+    /// Name.
     pub name: &'static str,
-    /// What it is, with its unit.
+    /// Description with the unit.
     pub about: &'static str,
-    /// What it is unless set.
+    /// Default value.
     pub default: f64,
-    /// The least allowed.
+    /// Smallest accepted value.
     pub min: f64,
-    /// The most allowed.
+    /// Largest accepted value.
     pub max: f64,
-    /// Whether it is a count.
+    /// Whether it is an integer.
     pub whole: bool,
 }
 
@@ -30,7 +30,7 @@ impl Parameter {
         })
     }
 
-    /// What is allowed, in words.
+    /// Describes the accepted values.
     pub fn range(&self) -> String {
         let Self { min, max, whole, .. } = self;
         match whole {
@@ -40,31 +40,31 @@ impl Parameter {
     }
 }
 
-/// How one experiment is run.
+/// The setting of one run of an experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
-    /// With the replication the source of all chance.
+    /// Seed of all random streams, together with the replication number.
     pub seed: u64,
-    /// How often each point is to be run.
+    /// Default number of replications per point.
     pub replications: u32,
-    /// Whether a first look is enough.
+    /// Fewer points and replications.
     pub quick: bool,
     pub(super) parameters: BTreeMap<&'static str, f64>,
-    /// What was measured live, by the names that `bench control` gives.
+    /// Live values by the names of `bench control`.
     pub(super) measured: Option<BTreeMap<String, f64>>,
 }
 
 impl Setting {
-    /// The parameter called `name`.
+    /// Returns the value of the parameter called `name`.
     ///
     /// # Panics
-    /// When the entry has none of this name.
+    /// If the entry declares no such parameter.
     pub fn get(&self, name: &str) -> f64 {
         let value = self.parameters.get(name);
         *value.unwrap_or_else(|| panic!("the entry declares no parameter {name:?}"))
     }
 
-    /// The number of replications, for points that do not need as many as others.
+    /// Returns the number of replications for points that need at most `replications`.
     pub fn at_most(&self, replications: u32) -> u32 {
         self.replications.min(replications)
     }

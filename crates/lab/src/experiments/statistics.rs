@@ -2,22 +2,22 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The mean of independent replications, and how far it may be off.
+/// Mean of independent replications with its confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// How many there were.
+    /// Number of replications.
     pub n: usize,
-    /// Their mean.
+    /// Mean of the replications.
     pub mean: f64,
-    /// Their standard deviation, from n − 1.
+    /// Standard deviation, with divisor n − 1.
     pub deviation: f64,
-    /// Half the width of the 95 % confidence interval, by Student's t; zero for equal values,
-    /// infinite for a single one.
+    /// Half-width of the 95 % confidence interval by Student's t: zero for equal values, infinite
+    /// for a single one.
     pub half: f64,
 }
 
 impl Summary {
-    /// Of these values; of none it is all zero, with an infinite interval.
+    /// Summarises `values`. Without values the mean is zero and the interval infinite.
     pub fn of(values: &[f64]) -> Self {
         let n = values.len();
         if n == 0 {
@@ -33,35 +33,35 @@ impl Summary {
         Self { n, mean, deviation, half }
     }
 
-    /// Of a value that is known exactly.
+    /// Returns the summary of an exactly known value.
     pub fn exact(value: f64) -> Self {
         Self { n: 1, mean: value, deviation: 0.0, half: 0.0 }
     }
 
-    /// The interval, when there is one.
+    /// Returns the confidence interval, if it is finite.
     pub fn interval(&self) -> Option<[f64; 2]> {
         self.half.is_finite().then_some([self.mean - self.half, self.mean + self.half])
     }
 
-    /// The same in another unit.
+    /// Returns the summary multiplied by `factor`.
     #[must_use]
     pub fn scaled(self, factor: f64) -> Self {
         let deviation = self.deviation * factor.abs();
         Self { n: self.n, mean: self.mean * factor, deviation, half: self.half * factor.abs() }
     }
 
-    /// Whether it is above `bound` beyond chance: the whole interval is.
+    /// Returns true if the whole confidence interval is above `bound`.
     pub fn clearly_above(&self, bound: f64) -> bool {
         self.mean - self.half > bound
     }
 
-    /// Whether it is below `bound` beyond chance.
+    /// Returns true if the whole confidence interval is below `bound`.
     pub fn clearly_below(&self, bound: f64) -> bool {
         self.mean + self.half < bound
     }
 }
 
-/// A mean to so many digits, with half of its interval where that is more than nothing.
+/// Formats a mean with `digits` decimals, followed by `± half-width` unless that is zero.
 pub(crate) fn shown(summary: Summary, digits: usize) -> String {
     match summary.interval() {
         Some(_) if summary.half > 0.0 => {
@@ -71,8 +71,16 @@ pub(crate) fn shown(summary: Summary, digits: usize) -> String {
     }
 }
 
-/// The ratio of two means less one, with its interval by the delta method over pairs: the
-/// gain that a figure of means shows.
+/// Formats a mean with the half-width of its interval.
+pub(crate) fn pm(summary: Summary, digits: usize) -> String {
+    match summary.interval() {
+        Some(_) => format!("{:.digits$} ± {:.digits$}", summary.mean, summary.half),
+        None => format!("{:.digits$}", summary.mean),
+    }
+}
+
+/// Returns the ratio of the means of two paired samples less one, with its interval by the delta
+/// method.
 pub fn relative_gain(first: &[f64], second: &[f64]) -> Summary {
     let n = first.len().min(second.len());
     let (a, b) = (Summary::of(&first[..n]), Summary::of(&second[..n]));
@@ -86,8 +94,8 @@ pub fn relative_gain(first: &[f64], second: &[f64]) -> Summary {
     Summary { n, mean: ratio - 1.0, deviation: spread.deviation, half: spread.half }
 }
 
-/// A number with the interval that follows from `parts`: the same number made anew without the
-/// first replication, without the second, and so on. None of them: an infinite interval.
+/// Returns the jackknife estimate of an interval: `parts` are the values of `number` with each
+/// replication left out. Fewer than two parts give an infinite interval.
 pub fn jackknife(number: f64, parts: &[f64]) -> Summary {
     let n = parts.len();
     if n < 2 {
@@ -100,8 +108,7 @@ pub fn jackknife(number: f64, parts: &[f64]) -> Summary {
     Summary { n, mean: number, deviation: error * (n as f64).sqrt(), half }
 }
 
-/// The value below which a share `q` (0 to 1) of `values` lies, interpolated between
-/// neighbours; `None` of nothing.
+/// Returns the quantile `q` (0 to 1) of `values` by linear interpolation; `None` without values.
 pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -112,8 +119,7 @@ pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
     Some(sorted[below] + (sorted[above] - sorted[below]) * (place - below as f64))
 }
 
-/// Slope of the straight line through `points` that has the least squares; `None` when all
-/// stand above one place.
+/// Returns the slope of the least-squares line; `None` if all points have the same abscissa.
 pub fn slope(points: &[(f64, f64)]) -> Option<f64> {
     let n = points.len() as f64;
     let mean = |part: fn(&(f64, f64)) -> f64| points.iter().map(part).sum::<f64>() / n;
@@ -130,8 +136,8 @@ const STUDENT: [f64; 30] = [
     2.052, 2.048, 2.045, 2.042,
 ];
 
-/// The 0.975 quantile of Student's t. Beyond the table by the expansion of Cornish and Fisher,
-/// which is right to three digits there.
+/// Returns the 0.975 quantile of Student's t. Beyond the table it uses the Cornish-Fisher
+/// expansion, which is accurate to three digits there.
 fn student(freedom: usize) -> f64 {
     let normal = 1.959_964_f64;
     match STUDENT.get(freedom.saturating_sub(1)) {
@@ -151,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interval_worked_by_hand() {
+    fn interval_of_a_hand_calculated_example() {
         // Mean 5, squares 16 + 4 + 4 + 16 = 40, deviation sqrt(40/3), t(3) = 3.182.
         let seen = Summary::of(&[1.0, 3.0, 7.0, 9.0]);
         assert_eq!((seen.n, seen.mean), (4, 5.0));
@@ -163,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_jackknife_of_a_mean_is_the_means_own_interval() {
+    fn jackknife_of_a_mean_equals_its_interval() {
         let values = [1.0, 3.0, 7.0, 9.0];
         let mean = |left_out: usize| {
             let kept = (0..4).filter(|&index| index != left_out);
@@ -177,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn students_t_goes_on_smoothly_beyond_the_table() {
+    fn students_t_is_continuous_beyond_the_table() {
         assert_eq!(student(19), 2.093);
         assert!((student(40) - 2.021).abs() < 5e-4, "{}", student(40));
         assert!((student(120) - 1.980).abs() < 5e-4, "{}", student(120));
@@ -193,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gain_of_means_is_sharper_when_pairs_go_together() {
+    fn paired_gains_have_narrower_intervals() {
         let off = [10.0, 20.0, 30.0, 40.0];
         let on: Vec<f64> = off.iter().map(|value| value * 1.5).collect();
         let gain = relative_gain(&on, &off);
@@ -203,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_its_slope() {
+    fn slope_of_a_line() {
         assert_eq!(slope(&[(0.0, 1.0), (1.0, 3.0), (2.0, 5.0)]), Some(2.0));
         assert_eq!(slope(&[(1.0, 1.0), (1.0, 3.0)]), None);
     }

@@ -1,8 +1,8 @@
-//! What jobs found, kept between runs.
+//! Results of jobs, stored between runs.
 //!
-//! One file for each experiment, setting and shard, of one JSON object a line: first what all
-//! its results depend on, then a line for each finished job. Files are written whole, beside
-//! their place and then moved there; an interruption leaves the last complete one.
+//! There is one file per experiment, setting and shard, with one JSON object per line: a header
+//! with all inputs of the results, then one line per finished job. Files are replaced atomically,
+//! so that an interruption leaves the last complete one.
 
 use super::plan::{Entry, Values};
 use super::{Options, Setting};
@@ -12,25 +12,22 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What all results of a file depend on, besides the job itself.
+/// All inputs that the results of a file depend on, except the job itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Header {
-    /// The entry's name.
     pub(super) experiment: String,
-    /// Names the code that made the results.
+    /// Hash of the code that produced the results.
     pub(super) code: String,
-    /// The seed.
     pub(super) seed: u64,
     /// Whether the points are those of a quick run.
     pub(super) quick: bool,
-    /// The parameters.
     pub(super) parameters: BTreeMap<String, f64>,
-    /// Whether these are live results, of the machine that made them.
+    /// Whether these are live results, which depend on the machine.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) live: bool,
 }
 
-/// Which job.
+/// Identifies a job.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct JobName {
     pub(super) study: String,
@@ -61,13 +58,13 @@ impl Header {
         }
     }
 
-    /// The same of live results.
+    /// Returns the header of live results.
     pub(super) fn live(entry: &Entry, setting: &Setting) -> Self {
         let code = codes(&["simulated", "live", &folder_of(entry)]);
         Self { code, live: true, ..Self::new(entry, setting) }
     }
 
-    /// Where the results of a shard go.
+    /// Returns the path of the file of a shard.
     pub(super) fn path(&self, options: &Options) -> PathBuf {
         let (part, of) = options.shard.unwrap_or((1, 1));
         self.folder(&options.out).join(format!("{:016x}-{part}of{of}.jsonl", self.hash()))
@@ -77,7 +74,7 @@ impl Header {
         out.join(&self.experiment).join(FOLDER)
     }
 
-    /// FNV-1a of the header as JSON: only a file's name depends on it.
+    /// Returns the FNV-1a hash of the header as JSON; only the file name depends on it.
     fn hash(&self) -> u64 {
         let text = serde_json::to_string(self).unwrap_or_default();
         text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
@@ -86,11 +83,11 @@ impl Header {
     }
 }
 
-/// The folder of an experiment's stores, below the experiment's own.
+/// Folder of the stores, below the experiment's folder.
 const FOLDER: &str = "store";
 
-/// Names the code that decides an entry's simulated results: the crates that run in it, and its
-/// own.
+/// Returns the hash of the code that determines an entry's simulated results: the crates that run
+/// in it, and its own folder.
 pub(super) fn code_of(entry: &Entry) -> String {
     codes(&["simulated", &folder_of(entry)])
 }
@@ -108,7 +105,7 @@ fn codes(names: &[&str]) -> String {
     names.iter().map(of).collect::<Vec<_>>().join("-")
 }
 
-/// All stored results that `header` covers, of whatever shard.
+/// Loads all stored results with this header, of every shard.
 pub(super) fn load(out: &Path, header: &Header) -> Result<Found, LabError> {
     let mut found = Found::new();
     for path in stores(&header.folder(out))? {
@@ -131,10 +128,10 @@ pub(super) fn save(path: &Path, header: &Header, found: &Found) -> Result<(), La
     files::write_whole(path, text.as_bytes())
 }
 
-/// Takes the stores below `from` over into `out`; returns how many results were new there.
+/// Merges the stores below `from` into `out`; returns the number of added results.
 ///
 /// # Errors
-/// When a folder holds none, a file is broken, or two have different results of one job.
+/// If a folder has no store, a file is malformed, or two results of one job differ.
 pub(super) fn merge(from: &[PathBuf], out: &Path) -> Result<usize, LabError> {
     let mut new = 0;
     for folder in from {

@@ -1,8 +1,9 @@
-//! Runs jobs on all cores.
+//! Runs jobs on all processors.
 
 use super::plan::{Draw, Point, Values};
 use super::store::JobName;
 use crate::LabError;
+use crate::threads::panic_message;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -27,7 +28,7 @@ impl Job<'_> {
     fn run(&self, seed: u64) -> Result<Values, String> {
         let draw = Draw { seed, run: u64::from(self.replication) };
         let values = catch_unwind(AssertUnwindSafe(|| (self.point.simulate)(&draw)))
-            .map_err(|panic| format!("it panicked: {}", words_of(&*panic)))??;
+            .map_err(|panic| format!("it panicked: {}", panic_message(&*panic)))??;
         match values.not_a_number() {
             Some(name) => Err(format!("its value {name} is not a finite number")),
             None => Ok(values),
@@ -35,16 +36,8 @@ impl Job<'_> {
     }
 }
 
-fn words_of(panic: &(dyn std::any::Any + Send)) -> &str {
-    panic
-        .downcast_ref::<String>()
-        .map(String::as_str)
-        .or_else(|| panic.downcast_ref::<&str>().copied())
-        .unwrap_or("without a word")
-}
-
-/// All jobs of `points`, one replication of each point after the other: what is stored after an
-/// interruption is a whole picture with fewer replications.
+/// Returns all jobs of `points`, round by round: after an interruption every point has about the
+/// same number of replications.
 pub(super) fn jobs(points: &[Point]) -> Vec<Job<'_>> {
     let most = points.iter().map(|point| point.replications).max().unwrap_or(0);
     let round = |replication: u32| {
@@ -54,10 +47,10 @@ pub(super) fn jobs(points: &[Point]) -> Vec<Job<'_>> {
     (0..most).flat_map(round).collect()
 }
 
-/// Runs `jobs`, `workers` at once; `each` hears of every result as it comes, in no order.
+/// Runs `jobs` on `workers` threads; calls `each` with every result as it arrives, in no order.
 ///
 /// # Errors
-/// The first job that fails, with what repeats it; or what `each` says.
+/// The first failed job, with the inputs that repeat it, or the error of `each`.
 pub(super) fn run(
     jobs: &[Job<'_>],
     workers: usize,
@@ -71,7 +64,7 @@ pub(super) fn run(
             let (send, next) = (send.clone(), &next);
             scope.spawn(move || {
                 while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    // Nobody listens any more when a job has failed.
+                    // The receiver is dropped after a job has failed.
                     if send.send((job.name(), job.run(seed))).is_err() {
                         break;
                     }
@@ -131,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_fails_is_named() {
+    fn a_failed_job_is_named_in_the_error() {
         let points = points(Some(1));
         let error = run(&jobs(&points), 3, 7, |_, _| Ok(())).unwrap_err().to_string();
         assert_eq!(error, "study/p5, replication 1 of seed 7: no luck");

@@ -20,7 +20,7 @@ static PAGE: LazyLock<publication::Page> = LazyLock::new(|| {
 
 static RUNS: AtomicUsize = AtomicUsize::new(0);
 
-/// Counts in `RUNS` what really runs.
+/// Counts executed jobs in `RUNS`.
 static COUNTED: Entry = Entry {
     id: "counted-1999",
     title: "Counted",
@@ -68,13 +68,14 @@ static COUNTED: Entry = Entry {
             cells: vec![PAGE.claim("x").number(mean)],
             ..Section::default()
         };
-        let beside = Section { title: "Beside".into(), tables: vec![table], ..Section::default() };
+        let beside =
+            Section { title: "CrossTraffic".into(), tables: vec![table], ..Section::default() };
         let drawn = Section { title: "Drawn".into(), ..Section::default() };
         Outcome { sections: vec![all, beside, drawn], ..Outcome::default() }
     },
 };
 
-/// A folder of its own, gone at the end.
+/// A temporary folder that is removed at the end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -108,9 +109,9 @@ fn text(folder: &Path, name: &str) -> String {
     std::fs::read_to_string(folder.join(name)).unwrap()
 }
 
-/// One test, because the counter is one.
+/// One test, because the counter is shared.
 #[test]
-fn results_are_resumed_merged_and_never_mixed() {
+fn results_are_resumed_and_merged() {
     let folder = Folder::new("resume");
     let mut options = Options::new(&folder.0);
     let (runs, first) = ran_now(&options);
@@ -122,18 +123,17 @@ fn results_are_resumed_merged_and_never_mixed() {
     assert!(text(&folder.0, "report.html").contains("x of p3"));
     assert!(text(&folder.0, "counted-1999/cells.csv").starts_with("name,kind,place"));
     let page = text(&folder.0, "counted-1999/cells.md");
-    let table =
-        "## Beside\n\n### Its ends\n\n| where | a\\|b |\n|---|---|\n| low | 3 |\n| high | 4 |\n";
+    let table = "## CrossTraffic\n\n### Its ends\n\n| where | a\\|b |\n|---|---|\n| low | 3 |\n| high | 4 |\n";
     assert!(page.ends_with(table), "its tables are on the page, and no empty part: {page}");
 
-    // Nothing runs twice; more replications run only the new ones.
+    // Finished jobs are not repeated; more replications run only the new ones.
     assert_eq!(ran_now(&options), (0, first.clone()));
     options.replications = Some(5);
     assert_eq!(ran_now(&options).0, 8);
     options.replications = None;
     assert_eq!(ran_now(&options), (0, first.clone()), "the fourth and fifth do not count now");
 
-    // Another seed or parameter is another store.
+    // Another seed or parameter has another store.
     options.seed = 2;
     assert_eq!(ran_now(&options).0, 12);
     options.set = vec!["scale=2".into()];
@@ -141,7 +141,7 @@ fn results_are_resumed_merged_and_never_mixed() {
     assert_eq!(runs, 12);
     assert_eq!(scaled.command, "bentpipe lab run counted-1999 --seed 2 --set scale=2");
 
-    // Shards on other machines, merged, are the same results.
+    // Merged shards give the same results.
     let parts: Vec<Folder> = (1..=3).map(|part| Folder::new(&format!("part{part}"))).collect();
     for (part, folder) in (1..).zip(&parts) {
         let options = Options { shard: Some((part, 3)), ..Options::new(&folder.0) };
@@ -159,7 +159,7 @@ fn results_are_resumed_merged_and_never_mixed() {
 }
 
 #[test]
-fn wrong_requests_are_named_with_what_is_allowed() {
+fn invalid_options_are_reported_with_the_accepted_values() {
     let message = |change: &dyn Fn(&mut Options)| {
         let mut options = Options::new("/nonexistent");
         change(&mut options);
@@ -192,7 +192,7 @@ fn wrong_requests_are_named_with_what_is_allowed() {
 }
 
 #[test]
-fn a_broken_store_is_named_with_its_line() {
+fn a_malformed_store_is_reported_with_its_line() {
     let folder = Folder::new("broken");
     let store = folder.0.join("counted-1999/store");
     std::fs::create_dir_all(&store).unwrap();
@@ -202,7 +202,7 @@ fn a_broken_store_is_named_with_its_line() {
 }
 
 #[test]
-fn entries_are_whole() {
+fn entries_are_complete() {
     for entry in ALL {
         let codes = env!("BENTPIPE_LAB_CODES");
         let folder = format!("{}=", entry.id.replace('-', "_"));
@@ -215,10 +215,10 @@ fn entries_are_whole() {
     }
 }
 
-/// Of results that are not there every value is unknown, and every claim is still found in its data
-/// file, with a measure of its own.
+/// Without results every value is NaN; every claim must still have an entry in its data file and a
+/// measure.
 #[test]
-fn every_claim_is_found_and_measured() {
+fn every_claim_has_a_measure() {
     for entry in ALL {
         let setting = Options::new("unused").setting(entry).unwrap();
         let outcome = (entry.judge)(&setting, &Results::partial());
@@ -230,6 +230,19 @@ fn every_claim_is_found_and_measured() {
         let words = words.chain(outcome.sections.iter().flat_map(|section| &section.text));
         for text in words {
             assert!(!text.contains('{'), "{}: a name without a value in {text:?}", entry.id);
+        }
+    }
+}
+
+#[test]
+fn points_of_an_experiment_have_distinct_keys() {
+    for entry in ALL {
+        let setting = Options::new("unused").setting(entry).unwrap();
+        let plans = std::iter::once(entry.plan).chain(entry.live.map(|live| live.plan));
+        for plan in plans {
+            let points = plan(&setting);
+            runner::check_keys(entry, &points).unwrap();
+            assert!(points.len() > 10, "{}: {} points", entry.id, points.len());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The emulator between the terminal and the hub, and what enters the link.
+//! The emulator between terminal and hub.
 
 use super::meter::{Meter, Reading};
 use crate::LabError;
@@ -7,7 +7,7 @@ use satlink::LinkConfig;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
-use testbed::Satellite;
+use testbed::{Host, Satellite};
 use units::{Instant, Span};
 
 /// A running emulator.
@@ -18,6 +18,30 @@ pub struct Emulation {
     thread: Option<JoinHandle<Result<Summary, String>>>,
 }
 
+/// The thread of an emulator, which ends with a summary.
+pub(crate) type EmulatorThread<S> = JoinHandle<Result<S, String>>;
+
+/// Opens an emulator in the namespace `space` and runs it there in a thread. Returns the handle
+/// that `open` provides.
+pub(crate) fn spawn_emulator<E: 'static, H: Send + 'static, S: Send + 'static>(
+    space: &Host,
+    open: impl FnOnce() -> Result<(E, H), String> + Send + 'static,
+    run: fn(E) -> Result<S, String>,
+) -> Result<(H, EmulatorThread<S>), LabError> {
+    let (ready, readiness) = mpsc::channel();
+    let thread = space.spawn("emulator", move || {
+        let (emulator, handle) = open().inspect_err(|error| {
+            // The receiver may be gone.
+            let _ = ready.send(Err(error.clone()));
+        })?;
+        let _ = ready.send(Ok(handle));
+        run(emulator)
+    });
+    let gone = || LabError::Emulator("ended before it began".to_owned());
+    let handle = readiness.recv().map_err(|_| gone())?.map_err(LabError::Emulator)?;
+    Ok((handle, thread))
+}
+
 impl Emulation {
     pub(crate) fn start(net: &Satellite, link: &LinkConfig, seed: u64) -> Result<Self, LabError> {
         let ports = Ports::Interfaces {
@@ -25,38 +49,34 @@ impl Emulation {
             b: Satellite::TO_TERMINAL.to_owned(),
         };
         let emulator = EmulatorConfig { seed, ..EmulatorConfig::new(link.clone(), ports) };
-        let (ready, readiness) = mpsc::channel();
-        let thread = net.space.spawn("emulator", move || {
-            let opened = Emulator::open(emulator).map_err(|error| error.to_string());
-            let emulator = opened.inspect_err(|error| {
-                // Whoever waits has gone when nobody listens.
-                let _ = ready.send(Err(error.clone()));
-            })?;
-            let _ = ready.send(Ok(emulator.handle()));
+        let open = move || {
+            let emulator = Emulator::open(emulator).map_err(|error| error.to_string())?;
+            let handle = emulator.handle();
+            Ok((emulator, handle))
+        };
+        let (handle, thread) = spawn_emulator(&net.space, open, |emulator| {
             emulator.run(&AtomicBool::new(false)).map_err(|error| error.to_string())
-        });
-        let gone = || LabError::Emulator("ended before it began".to_owned());
-        let handle = readiness.recv().map_err(|_| gone())?.map_err(LabError::Emulator)?;
+        })?;
         Ok(Self { meter: Meter::start(net), handle, thread: Some(thread) })
     }
 
-    /// What has entered the link since `from`; the last reading before it comes first.
+    /// Returns the readings of the link's input since `from`, preceded by the last one before it.
     pub fn readings(&self, from: Instant) -> Vec<Reading> {
         self.meter.since(from)
     }
 
-    /// Lets nothing through for `length`, from now on.
+    /// Starts an outage of `length`.
     ///
     /// # Errors
-    /// When the emulator has ended.
+    /// If the emulator has ended.
     pub fn outage(&self, length: Span) -> Result<(), LabError> {
         self.handle.outage(length).map_err(|error| LabError::Emulator(error.to_string()))
     }
 
-    /// Changes the link from now on.
+    /// Changes the link.
     ///
     /// # Errors
-    /// When the link makes no sense, or the emulator has ended.
+    /// If the link is invalid, or the emulator has ended.
     pub fn reconfigure(&self, link: LinkConfig) -> Result<(), LabError> {
         self.handle.reconfigure(link).map_err(|error| LabError::Emulator(error.to_string()))
     }
@@ -73,7 +93,7 @@ impl Drop for Emulation {
     fn drop(&mut self) {
         self.handle.stop();
         if let Some(thread) = self.thread.take() {
-            let _ = thread.join(); // What it has to say nobody asked for.
+            let _ = thread.join();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The two gateways, as processes of the program that this is.
+//! Gateways as processes of this program.
 
 use super::keys::Acquainted;
 use super::program::Program;
@@ -13,7 +13,7 @@ use std::process::Command;
 use testbed::{Host, Satellite, addresses};
 use units::{BitRate, Span};
 
-/// What the gateways are told about the link.
+/// The link rates that gateways are configured with.
 #[derive(Clone, Copy, Debug)]
 pub struct GatewayRates {
     /// From the hub to the terminal.
@@ -23,10 +23,10 @@ pub struct GatewayRates {
 }
 
 impl GatewayRates {
-    /// The truth about `link`.
+    /// Returns the rates of `link`.
     ///
     /// # Errors
-    /// When a direction has no rate: the gateways cannot be told "as fast as it goes".
+    /// If a direction has no rate, which gateways cannot be configured with.
     pub fn of(link: &LinkConfig) -> Result<Self, LabError> {
         let rate = |direction| {
             link.direction(direction).rate.ok_or_else(|| {
@@ -36,7 +36,7 @@ impl GatewayRates {
         Ok(Self { forward: rate(Direction::Forward)?, return_: rate(Direction::Return)? })
     }
 
-    /// The keys of a gateway's `[link]` that say so.
+    /// Returns the corresponding keys of a gateway's `[link]`.
     pub(crate) fn as_toml(self, round_trip: Span) -> String {
         format!(
             "rate_up = \"{}bit\"\nrate_down = \"{}bit\"\nround_trip = \"{}ms\"\n",
@@ -46,7 +46,7 @@ impl GatewayRates {
         )
     }
 
-    /// The same rates, times `numerator / denominator`.
+    /// Returns the rates multiplied by `numerator / denominator`.
     pub fn scaled(self, numerator: u64, denominator: u64) -> Self {
         Self {
             forward: self.forward.mul_ratio(numerator, denominator),
@@ -55,16 +55,16 @@ impl GatewayRates {
     }
 }
 
-/// What each gateway counted, in its own words.
+/// Counters that the gateways print at their end.
 #[derive(Clone, Debug, Serialize)]
 pub struct Counters {
-    /// The terminal's; null where it has none.
+    /// Counters of the terminal; null without a terminal gateway.
     pub terminal: Value,
-    /// The hub's.
+    /// Counters of the hub.
     pub hub: Value,
 }
 
-/// The gateways of one way, running.
+/// Running gateways of one transport.
 #[derive(Debug)]
 pub(super) struct Gateways {
     /// None with two-segment splitting.
@@ -72,11 +72,11 @@ pub(super) struct Gateways {
     hub: Gateway,
 }
 
-/// The congestion control of two-segment splitting: it does not take each loss for congestion.
+/// Congestion control of two-segment splitting, which does not react to every loss.
 const CONGESTION: &str = "bbr";
-/// Its initial window, segments.
+/// Its initial window in segments.
 const INITIAL_WINDOW: u32 = 32;
-/// UDP port of the hub on the satellite's side; the second hub's is the next one.
+/// UDP port of the hub on the satellite side; a second hub uses the next one.
 const PORT: u16 = 4500;
 
 /// The `[limits]` of gateways that are measured and then stopped: connections are not waited for.
@@ -94,14 +94,14 @@ impl Gateways {
         Self::pair(net, link, PORT, &clients, limits)
     }
 
-    /// A second pair, which is asked by SOCKS5 on the port `socks`.
+    /// Starts a second pair, which clients use by SOCKS5 on the port `socks`.
     pub(super) fn start_second(net: &Satellite, link: &str, socks: u16) -> Result<Self, LabError> {
         let lan = addresses::TERMINAL_LAN.0;
         let clients = format!("[socks5]\nlisten = \"{lan}:{socks}\"\n");
         Self::pair(net, link, PORT + 1, &clients, LIMITS)
     }
 
-    /// One gateway at the hub, and a plain router at the terminal.
+    /// Starts one gateway at the hub; the terminal only routes.
     pub(super) fn start_single(
         net: &Satellite,
         config: &BedConfig,
@@ -158,14 +158,14 @@ impl Gateways {
 
     pub(super) fn stop(mut self) -> Result<Counters, LabError> {
         self.check()?;
-        // The hub first: with its terminal gone it would have less to tell.
+        // The hub stops first, so that its counters include the terminal's session.
         let hub = self.hub.stop();
         let terminal = self.terminal.map_or(Value::Null, Gateway::stop);
         Ok(Counters { terminal, hub })
     }
 }
 
-/// One gateway's process.
+/// The process of one gateway.
 #[derive(Debug)]
 pub(crate) struct Gateway {
     role: &'static str,
@@ -185,8 +185,8 @@ pub(crate) fn gateway_program() -> io::Result<PathBuf> {
 }
 
 impl Gateway {
-    /// Starts `bentpipe gateway` on `host`, or on the machine itself for `None`, with a
-    /// configuration that never touches a disk.
+    /// Starts `bentpipe gateway` on `host`, or without a namespace for `None`, with the
+    /// configuration on standard input.
     pub(crate) fn start(
         host: Option<&Host>,
         role: &'static str,
@@ -197,8 +197,7 @@ impl Gateway {
         Self::start_by(host, role, Command::new(program), config)
     }
 
-    /// As [`Gateway::start`], by a command of the caller's to which the arguments are added: what
-    /// it does before it becomes the gateway is its own affair.
+    /// As [`Gateway::start`], by a command to which the arguments are added, for example a wrapper.
     pub(crate) fn start_by(
         host: Option<&Host>,
         role: &'static str,
@@ -219,12 +218,11 @@ impl Gateway {
         Ok(Self { role, program: Program::start(None, command, "")? })
     }
 
-    /// Its process number.
     pub(crate) fn id(&mut self) -> u32 {
         self.program.id()
     }
 
-    /// The end of its log so far.
+    /// Returns the last lines of the log.
     pub(crate) fn said(&self) -> String {
         self.program.errors()
     }

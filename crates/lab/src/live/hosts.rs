@@ -1,35 +1,37 @@
-//! A client and a server whose TCPs are told what an experiment says about them.
+//! A client and a server with the TCP settings of an experiment.
 
-use super::{Bed, BedConfig, Beside, Way};
+use super::{Bed, BedConfig, CrossTraffic, Way};
 use crate::LabError;
+use crate::threads::{joined, sleep};
 use rt::Clock;
 use rt::netlink::{Netlink, NetlinkError, Route, sysctl};
 use satlink::LinkConfig;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::sync::{Mutex, PoisonError};
+use std::thread;
 use testbed::addresses;
 use testbed::traffic::{self, File, FileServer, Limits, Progress, ReceiveBuffer, Transfer};
-use units::Span;
+use units::{Instant, Span};
 
-/// What a pair of hosts is to be.
+/// Settings of a pair of hosts.
 #[derive(Clone, Debug)]
 pub(crate) struct HostsConfig {
     /// The link between them.
     pub(crate) link: LinkConfig,
-    /// What carries TCP over it.
+    /// The transport.
     pub(crate) way: Way,
-    /// The server's initial window, segments; none: the kernel's own.
+    /// Initial window of the server in segments; `None` for the kernel's default.
     pub(crate) initial_window: Option<u32>,
-    /// Bytes of the server's sockets, as a program would ask for them; none: as much as it takes.
+    /// Send buffer of the server as a program would request it, in octets; `None` for autotuning.
     pub(crate) send_buffer: Option<u64>,
-    /// The client's sockets; none: as much as it takes.
+    /// Receive buffer of the client; `None` for autotuning.
     pub(crate) receive: Option<ReceiveBuffer>,
-    /// Of everything random on the link.
+    /// Seed of the link's random processes.
     pub(crate) seed: u64,
 }
 
-/// They, and what is between them.
+/// The hosts and the network between them.
 #[derive(Debug)]
 pub(crate) struct Hosts {
     server: FileServer,
@@ -37,47 +39,47 @@ pub(crate) struct Hosts {
     way: traffic::Way,
 }
 
-/// What was counted besides.
+/// Counters of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Counted {
     /// Segments that the server's kernel retransmitted.
     pub(crate) retransmissions: u64,
-    /// Packets that the link dropped on their way to the client, for whatever reason.
+    /// Packets to the client that the link dropped for any reason.
     pub(crate) dropped: u64,
 }
 
-/// Held while a network is built or taken down.
+/// Held while a network is created or removed.
 static BUILDING: Mutex<()> = Mutex::new(());
-/// Where the server listens that was told.
+/// Port of the server with the settings.
 const PORT: u16 = 7_002;
 
 impl Hosts {
-    /// Builds the network and tells the server.
+    /// Creates the network and configures the server.
     ///
     /// # Errors
-    /// What could not be made.
+    /// If it cannot be created.
     pub(crate) fn new(config: &HostsConfig) -> Result<Self, LabError> {
-        // One network after the other: they would all wait for the kernel's one lock, and a
-        // thread with real-time priority waits for it busily.
+        // Networks are created one after another: all need the kernel's one lock, which a thread
+        // with real-time priority would wait for busily.
         let _alone = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
         let bed = Bed::new(&BedConfig {
             link: config.link.clone(),
             way: config.way,
             rates: None,
             keys: None,
-            beside: Beside::Nothing,
+            beside: CrossTraffic::Nothing,
             seed: config.seed,
         })?;
         let failed = |error: NetlinkError| LabError::Emulator(error.to_string());
         bed.net().server.run(|| tell(config)).map_err(failed)?;
-        // After it was told: a listener hands its buffers on to its connections.
+        // Connections inherit the listener's buffers, so it is created after the settings.
         let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), PORT);
         let server = FileServer::start(Some(&bed.net().server), address)?;
         let way = config.receive.map_or(traffic::Way::Direct, traffic::Way::Buffered);
         Ok(Self { server, bed, way })
     }
 
-    /// The client downloads `bytes` of the file `seed`.
+    /// Downloads `bytes` octets of the file `seed`.
     pub(crate) fn download(&self, (seed, bytes): (u64, u64), limits: Limits) -> Transfer {
         let server = SocketAddr::new(addresses::SERVER.0.into(), PORT);
         let file = File { seed, bytes, congestion: "-" };
@@ -85,15 +87,38 @@ impl Hosts {
         self.bed.net().client.run(download)
     }
 
-    /// Takes everything down; counts what concerned `files`.
+    /// Downloads `bytes` octets of several files in parallel. The file `n`, from 1, starts
+    /// `starts[n - 1]` after the call; returns the time of the call and the transfers.
+    pub(crate) fn download_all(
+        &self,
+        starts: &[Span],
+        bytes: u64,
+        limits: Limits,
+    ) -> (Instant, Vec<Transfer>) {
+        let clock = Clock::new();
+        let began = clock.now();
+        let transfers = thread::scope(|scope| {
+            let task = |(file, start): (u64, &Span)| {
+                let due = began + *start;
+                scope.spawn(move || {
+                    clock.sleep_until(due);
+                    self.download((file, bytes), limits)
+                })
+            };
+            let tasks: Vec<_> = (1..).zip(starts).map(task).collect();
+            tasks.into_iter().map(|task| joined(task.join())).collect()
+        });
+        (began, transfers)
+    }
+
+    /// Removes the network; returns the counters of `files`.
     ///
     /// # Errors
-    /// When something had ended by itself.
+    /// If a component had ended on its own.
     pub(crate) fn close(self, files: RangeInclusive<u64>) -> Result<Counted, LabError> {
         let Self { server, bed, .. } = self;
-        // A server notes what it served when its client is gone.
-        let clock = Clock::new();
-        clock.sleep_until(clock.now() + Span::from_secs(2));
+        // The server records a transfer when the client has closed.
+        sleep(Span::from_secs(2));
         let served = files.filter_map(|file| server.served(file));
         let retransmissions = served.map(|served| served.retransmissions).sum();
         drop(server);
@@ -105,13 +130,13 @@ impl Hosts {
     }
 }
 
-/// What the server's host is told, in its own namespace.
+/// Configures the server's host, in its namespace.
 fn tell(config: &HostsConfig) -> Result<(), NetlinkError> {
-    // The namespace's, not a socket's: one whose first was bbr stays paced when it is given
-    // another.
+    // The default of the namespace instead of a socket option: a socket that started with bbr stays
+    // paced after a change.
     sysctl("net.ipv4.tcp_congestion_control", "reno")?;
     if let Some(bytes) = config.send_buffer {
-        // As for a socket's own, of which the kernel takes twice as much.
+        // As for a socket option, of which the kernel allocates twice the value.
         let bytes = 2 * bytes;
         sysctl("net.ipv4.tcp_wmem", &format!("4096 {bytes} {bytes}"))?;
     }
@@ -124,10 +149,10 @@ fn tell(config: &HostsConfig) -> Result<(), NetlinkError> {
     Ok(())
 }
 
-/// When a transfer's connection was open, if all of it arrived.
+/// Returns when the connection of a complete transfer was open.
 ///
 /// # Errors
-/// How far it came, and what ended it.
+/// If the transfer is incomplete or incorrect, with the reason.
 pub(crate) fn whole(done: &Transfer) -> Result<Span, LabError> {
     match done.connected {
         Some(opened) if done.complete && done.matches => Ok(opened),
@@ -138,7 +163,7 @@ pub(crate) fn whole(done: &Transfer) -> Result<Span, LabError> {
     }
 }
 
-/// Bytes that a transfer had so long after its start.
+/// Returns the octets that a transfer had received at a time after its start.
 pub(crate) fn bytes_by(done: &Transfer, at: Span) -> u64 {
     let count = done.series.partition_point(|sample| sample.at <= at);
     count.checked_sub(1).map_or(0, |last| done.series[last].bytes)
@@ -151,7 +176,7 @@ mod tests {
     use units::BitRate;
 
     #[test]
-    fn a_window_by_socket_is_all_that_is_under_way() {
+    fn the_socket_limits_outstanding_data() {
         if let Err(refusal) = testbed::permission::check() {
             eprintln!("left out: {refusal}");
             return;
@@ -175,7 +200,7 @@ mod tests {
         let done = hosts.download((1, 400_000), limits);
         let counted = hosts.close(1..=1).unwrap();
         let opened = whole(&done).unwrap();
-        // 25 windows of 16 KB in a tenth of a second each, but for a first one that may be larger.
+        // 25 windows of 16 KB of 0.1 s each; the first one may be larger.
         let seconds = done.ended.saturating_sub(opened).as_secs_f64();
         assert!(seconds > 2.0, "{seconds} s: the window was larger than the socket was told");
         assert_eq!(bytes_by(&done, done.ended), 400_000);

@@ -1,15 +1,15 @@
-//! Keys for two gateways that run for one measurement.
+//! Key pairs for two gateways of one measurement.
 
 use gateway::{PrivateKey, SystemEntropy};
 
-/// Lines of configuration by which two gateways know each other, under keys that nobody keeps:
-/// what is measured is measured with encryption.
+/// Configuration lines by which two gateways authenticate each other with temporary keys:
+/// measurements include encryption.
 pub(crate) struct Acquainted {
-    /// At the top of the hub's.
+    /// At the top of the hub's configuration.
     pub(crate) hub_top: String,
-    /// At the end of the hub's.
+    /// At the end of the hub's configuration.
     pub(crate) hub_end: String,
-    /// At the top of the terminal's.
+    /// At the top of the terminal's configuration.
     pub(crate) terminal_top: String,
     /// In the terminal's `[link]`.
     pub(crate) terminal_link: String,

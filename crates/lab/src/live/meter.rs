@@ -1,7 +1,7 @@
-//! What enters the link, read from the kernel's own counters beside the emulator.
+//! The input of the link, read from the kernel's counters.
 //!
-//! The emulator's interfaces count every frame that a host sends into the link, before the
-//! emulator sees it: an account that does not depend on the thing that is measured.
+//! The emulator's interfaces count every frame before the emulator receives it, so the values are
+//! independent of the emulator.
 
 use rt::Clock;
 use std::fs;
@@ -12,17 +12,17 @@ use std::thread::JoinHandle;
 use testbed::Satellite;
 use units::{Instant, Span};
 
-/// Packets, and their bytes with all headers from IP on.
+/// Packets and their octets, including IP headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// How many.
+    /// Number of packets.
     pub packets: u64,
-    /// Their layer-3 bytes.
+    /// Octets at layer 3.
     pub bytes: u64,
 }
 
 impl Traffic {
-    /// What came since `earlier`.
+    /// Returns the difference to `earlier`.
     pub fn since(self, earlier: Self) -> Self {
         Self {
             packets: self.packets.saturating_sub(earlier.packets),
@@ -31,10 +31,10 @@ impl Traffic {
     }
 }
 
-/// What had entered the link by some moment.
+/// Total input of the link at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// The moment, on [`Clock::new`]'s time.
+    /// Time of the reading, by [`Clock::new`].
     pub at: Instant,
     /// From the hub.
     pub forward: Traffic,
@@ -42,12 +42,12 @@ pub struct Reading {
     pub return_: Traffic,
 }
 
-/// Readings are this far apart.
+/// Interval between readings.
 const PERIOD: Span = Span::from_millis(10);
-/// Readings that are kept: ten minutes of them.
+/// Maximum number of readings: ten minutes.
 const KEPT: usize = 60_000;
 
-/// Reads the counters in a thread of its own until it is dropped.
+/// Reads the counters in a thread until dropped.
 #[derive(Debug)]
 pub(super) struct Meter {
     readings: Arc<Mutex<Vec<Reading>>>,
@@ -65,7 +65,7 @@ impl Meter {
                 let clock = Clock::new();
                 while !stop.load(Ordering::Relaxed) {
                     let due = clock.now() + PERIOD;
-                    // A reading that fails is a reading that is missing: the next one counts on.
+                    // Counters are cumulative: a failed reading is only missing.
                     if let Ok(reading) = read(&clock) {
                         let mut readings = readings.lock().unwrap_or_else(PoisonError::into_inner);
                         if readings.len() < KEPT {
@@ -79,7 +79,7 @@ impl Meter {
         Self { readings, stop, thread: Some(thread) }
     }
 
-    /// All readings since `from`, the last one before it first.
+    /// Returns all readings since `from`, preceded by the last one before it.
     pub(super) fn since(&self, from: Instant) -> Vec<Reading> {
         let readings = self.readings.lock().unwrap_or_else(PoisonError::into_inner);
         let first = readings.partition_point(|reading| reading.at <= from).saturating_sub(1);
@@ -91,7 +91,7 @@ impl Drop for Meter {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            let _ = thread.join(); // A panic there has been printed already.
+            let _ = thread.join(); // A panic has already been printed.
         }
     }
 }
@@ -105,7 +105,8 @@ fn read(clock: &Clock) -> io::Result<Reading> {
     Ok(Reading { at: clock.now(), forward, return_ })
 }
 
-/// What `interface` has received, by `/proc/net/dev`'s table, without Ethernet's 14 bytes.
+/// Returns what `interface` has received by `/proc/net/dev`, without the 14 octets of Ethernet
+/// headers.
 fn received(table: &str, interface: &str) -> Option<Traffic> {
     let (_, numbers) = table
         .lines()
@@ -121,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernels_table_is_read_without_ethernet() {
+    fn the_kernels_table_is_read_without_ethernet_headers() {
         let table = "Inter-|   Receive  |  Transmit\n \
                      face |bytes    packets errs drop fifo frame compressed multicast|bytes\n    \
                      lo:       0       0    0    0    0     0          0         0        0\n  \

@@ -1,13 +1,13 @@
-//! One network with an emulated satellite link, and one way of carrying TCP over it.
+//! A network with an emulated satellite link and one transport over it.
 //!
 //! ```text
 //!   client ── terminal ══ emulator ══ hub ── server
 //!             gateway                gateway        (Way::Bentpipe; Way::Single: the hub's)
 //! ```
 //!
-//! Client and server are the same programs for every way, on the kernel's own TCP. The emulator
-//! is a thread of this process with a scheduling of its own; the gateways are processes, the
-//! same program that operators run.
+//! Client and server are the same programs with the kernel's TCP for every transport. The emulator
+//! is a thread of this process with its own scheduling; the gateways are processes of the program
+//! that operators run.
 
 mod direct;
 mod emulation;
@@ -22,6 +22,7 @@ mod usage;
 
 pub(crate) use direct::{Carrier, DirectConfig, DirectNetwork};
 pub use emulation::Emulation;
+pub(crate) use emulation::spawn_emulator;
 pub use gateways::{Counters, GATEWAY_VARIABLE, GatewayRates};
 pub(crate) use gateways::{Gateway, gateway_program};
 pub(crate) use hosts::{Hosts, HostsConfig, bytes_by, whole};
@@ -49,14 +50,14 @@ use units::Span;
 /// How TCP crosses the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Way {
-    /// End to end, with cubic at the sender.
+    /// End-to-end TCP with CUBIC at the sender.
     Cubic,
-    /// End to end, with bbr at the sender.
+    /// End-to-end TCP with BBR at the sender.
     Bbr,
-    /// Through one gateway at the hub, by two-segment splitting: the kernel's TCP on both sides,
-    /// bbr towards the satellite, shaped to its rate.
+    /// One gateway at the hub with two-segment splitting: the kernel's TCP on both sides, BBR
+    /// towards the satellite, shaped to its rate.
     Single,
-    /// Through the gateways; the kernel's default congestion control on either side.
+    /// A pair of gateways, with the kernel's default congestion control on either side.
     Bentpipe,
     /// Through a system of a command file.
     Other(&'static OtherSystem),
@@ -69,10 +70,10 @@ impl Serialize for Way {
 }
 
 impl Way {
-    /// All ways, in the order of tables.
+    /// All transports, in the order of tables.
     pub const ALL: [Self; 4] = [Self::Cubic, Self::Bbr, Self::Single, Self::Bentpipe];
 
-    /// The name in tables, JSON and on the command line.
+    /// Returns the name in tables, JSON and on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Cubic => "cubic",
@@ -83,7 +84,7 @@ impl Way {
         }
     }
 
-    /// The sender's congestion control, in [`testbed::traffic`]'s words.
+    /// Returns the sender's congestion control as [`testbed::traffic`] names it.
     pub const fn congestion(self) -> &'static str {
         match self {
             Self::Cubic => "cubic",
@@ -111,30 +112,30 @@ impl FromStr for Way {
     }
 }
 
-/// What a [`Bed`] is to be.
+/// Settings of a [`Bed`].
 #[derive(Clone, Debug)]
 pub struct BedConfig {
     /// The satellite link.
     pub link: LinkConfig,
-    /// How TCP crosses it.
+    /// The transport.
     pub way: Way,
-    /// What the gateways believe the link's rates to be; `None`: the truth.
+    /// Link rates that the gateways are configured with; `None` for those of the link.
     pub rates: Option<GatewayRates>,
-    /// Keys of the gateways' `[link]` instead of rates: a controller, rates to be found.
+    /// Keys of the gateways' `[link]` in place of rates.
     pub keys: Option<String>,
-    /// What else crosses the link.
-    pub beside: Beside,
-    /// The seed of everything random on the link.
+    /// Additional traffic over the link.
+    pub beside: CrossTraffic,
+    /// Seed of the link's random processes.
     pub seed: u64,
 }
 
-/// What crosses the link beside the first pair of gateways.
+/// Additional traffic over the link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Beside {
+pub enum CrossTraffic {
     /// Nothing.
     #[default]
     Nothing,
-    /// Plain TCP to [`Bed::bypass`], which no gateway takes.
+    /// Plain TCP to [`Bed::bypass`], which gateways do not intercept.
     PlainTcp,
     /// A second pair of gateways, which [`Bed::second`] leads through.
     Gateways,
@@ -162,11 +163,11 @@ impl BedConfig {
     }
 }
 
-/// A network that is up and running; dropping it takes everything down.
+/// A running network; dropping it removes everything.
 #[derive(Debug)]
 pub struct Bed {
     way: Way,
-    // Dropped in this order: programs, then what carries them, then the hosts.
+    // Dropped in this order: programs, emulator, hosts.
     files: FileServer,
     bypass: Option<FileServer>,
     web: WebServer,
@@ -177,18 +178,18 @@ pub struct Bed {
     net: Satellite,
 }
 
-/// Where the server's programs listen.
+/// Ports of the server's programs.
 const FILES: u16 = 7000;
 const BYPASS: u16 = 7001;
 const WEB: u16 = 80;
-/// Where the second terminal gateway speaks SOCKS5.
+/// Port of the second terminal gateway's SOCKS5 proxy.
 const SOCKS: u16 = 1080;
 
 impl Bed {
-    /// Builds the network and starts everything; returns when a request has crossed it.
+    /// Creates the network and starts everything; returns after the first successful request.
     ///
     /// # Errors
-    /// What could not be made or started.
+    /// If a component cannot be created or started.
     pub fn new(config: &BedConfig) -> Result<Self, LabError> {
         let net = Satellite::new(&SatelliteConfig::default())?;
         let emulation = Emulation::start(&net, &config.link, config.seed)?;
@@ -199,9 +200,9 @@ impl Bed {
             Way::Single => Some(Gateways::start_single(&net, config, BYPASS)?),
             Way::Bentpipe => {
                 let link = config.link_keys()?;
-                // What arrives from now on came through the gateways, or is meant not to.
-                net.set_forwarding(beside == Beside::PlainTcp)?;
-                if beside == Beside::Gateways {
+                // From here on, traffic passes the gateways or is meant to bypass them.
+                net.set_forwarding(beside == CrossTraffic::PlainTcp)?;
+                if beside == CrossTraffic::Gateways {
                     second = Some(Gateways::start_second(&net, &link, SOCKS)?);
                 }
                 Some(Gateways::start(&net, &link, BYPASS, gateways::LIMITS)?)
@@ -214,10 +215,10 @@ impl Bed {
         let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         let files = FileServer::start(Some(&net.server), SocketAddr::new(any, FILES))?;
         let bypass = match beside {
-            Beside::PlainTcp => {
+            CrossTraffic::PlainTcp => {
                 Some(FileServer::start(Some(&net.server), SocketAddr::new(any, BYPASS))?)
             }
-            Beside::Nothing | Beside::Gateways => None,
+            CrossTraffic::Nothing | CrossTraffic::Gateways => None,
         };
         let congestion = config.way.congestion();
         let address = SocketAddr::new(any, WEB);
@@ -228,12 +229,12 @@ impl Bed {
         Ok(bed)
     }
 
-    /// How TCP crosses the link here.
+    /// Returns the transport.
     pub fn way(&self) -> Way {
         self.way
     }
 
-    /// The file server's address.
+    /// Returns the address of the file server.
     pub fn files(&self) -> SocketAddr {
         SocketAddr::new(addresses::SERVER.0.into(), FILES)
     }
@@ -246,14 +247,14 @@ impl Bed {
         }
     }
 
-    /// The address of a file server that no gateway takes, with [`Beside::PlainTcp`].
+    /// The address of a file server that no gateway takes, with [`CrossTraffic::PlainTcp`].
     pub fn bypass(&self) -> SocketAddr {
         debug_assert!(self.bypass.is_some() || self.gateways.is_none());
         let port = if self.bypass.is_some() { BYPASS } else { FILES };
         SocketAddr::new(addresses::SERVER.0.into(), port)
     }
 
-    /// The way through the second pair of gateways, with [`Beside::Gateways`].
+    /// Returns the route through the second pair of gateways, with [`CrossTraffic::Gateways`].
     pub fn second(&self) -> traffic::Way {
         match self.second {
             Some(_) => {
@@ -264,24 +265,24 @@ impl Bed {
         }
     }
 
-    /// The web server's address.
+    /// Returns the address of the web server.
     pub fn web(&self) -> SocketAddr {
         debug_assert_eq!(self.web.address().port(), WEB);
         SocketAddr::new(addresses::SERVER.0.into(), WEB)
     }
 
-    /// The five hosts.
+    /// Returns the namespaces of the five hosts.
     pub fn net(&self) -> &Satellite {
         &self.net
     }
 
-    /// The link.
+    /// Returns the emulator.
     pub fn emulation(&self) -> &Emulation {
         &self.emulation
     }
 
-    /// What the server says about the transfer of the file `seed`, once it has ended; waits a
-    /// little for that.
+    /// Returns the server's counters of the transfer of the file `seed`, waiting up to 1 s for its
+    /// end.
     pub fn served(&self, seed: u64) -> Option<Served> {
         let clock = Clock::new();
         for _ in 0..20 {
@@ -293,10 +294,10 @@ impl Bed {
         None
     }
 
-    /// Takes everything down in order.
+    /// Stops everything in order.
     ///
     /// # Errors
-    /// When the emulator or a gateway had stopped by itself.
+    /// If the emulator or a gateway had stopped on its own.
     pub fn close(mut self) -> Result<Outcome, LabError> {
         let gateways = self.gateways.take().map(Gateways::stop).transpose()?;
         self.second.take().map(Gateways::stop).transpose()?;
@@ -304,11 +305,11 @@ impl Bed {
         Ok(Outcome { emulator: emulation.stop()?, gateways })
     }
 
-    /// Gateways find each other and the kernel fills its caches before anything is measured.
+    /// Waits for the gateways' sessions, and fills the kernel's caches, before the measurement.
     fn warm_up(&mut self) -> Result<(), LabError> {
         let (way, server) = self.reach(self.files());
         let clock = Clock::new();
-        // On a return channel of 1 kbit/s it takes some seconds.
+        // With a return channel of 1 kbit/s this takes some seconds.
         let patience = clock.now() + Span::from_secs(60);
         loop {
             let exchange =
@@ -329,11 +330,11 @@ impl Bed {
     }
 }
 
-/// What was told at the end.
+/// Summaries at the end.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The emulator's summary.
+    /// Summary of the emulator.
     pub emulator: Summary,
-    /// The gateways' counters, terminal and hub.
+    /// Counters of the gateways, terminal and hub.
     pub gateways: Option<Counters>,
 }

@@ -1,4 +1,4 @@
-//! An emulated link on the machine's own loopback interface, for which nobody needs rights.
+//! An emulated link on the loopback interface, which needs no privileges.
 
 use crate::LabError;
 use rt::emulator::{Emulator, EmulatorConfig, Handle, Ports, Summary};
@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 use std::thread::{self, JoinHandle};
 
-/// The emulator as a UDP relay, in a thread.
+/// The emulator as a UDP relay in a thread.
 pub(crate) struct UdpLink {
     address: SocketAddr,
     handle: Handle,
@@ -15,7 +15,7 @@ pub(crate) struct UdpLink {
 }
 
 impl UdpLink {
-    /// A link from any number of terminals to the hub that listens at `hub`.
+    /// Starts a link from any number of terminals to the hub that listens at `hub`.
     pub(crate) fn start(link: &LinkConfig, seed: u64, hub: SocketAddr) -> Result<Self, LabError> {
         let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let ports = Ports::UdpRelay { listen, target: hub };
@@ -31,17 +31,17 @@ impl UdpLink {
         Ok(Self { address, handle, thread: Some(thread) })
     }
 
-    /// Where terminals send to.
+    /// Returns the address that terminals send to.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Bytes that have entered the return direction, IP and UDP headers counted.
+    /// Returns the octets that entered the return direction, with IP and UDP headers.
     pub(crate) fn returned(&self) -> u64 {
         self.handle.counters(Direction::Return).offered.bytes
     }
 
-    /// Bytes that have come out of the forward direction.
+    /// Returns the octets that the forward direction delivered.
     pub(crate) fn forwarded(&self) -> u64 {
         self.handle.counters(Direction::Forward).delivered.bytes
     }

@@ -1,10 +1,10 @@
-//! What a process uses of the machine.
+//! Resource usage of a process.
 
 use crate::LabError;
 use std::fs;
 use std::path::PathBuf;
 
-/// What a process uses of the machine.
+/// Resource usage of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Usage {
     /// Memory in use, bytes.
@@ -68,8 +68,7 @@ fn kilobytes(text: &str, key: &str) -> u64 {
     number.unwrap_or(0) * 1024
 }
 
-/// Behind the name in brackets, which may hold anything: fields 14 and 15 of `proc(5)`, in
-/// hundredths of a second.
+/// Parses the fields after the name in parentheses: 14 and 15 of `proc(5)`, in units of 10 ms.
 fn cpu(stat: &str) -> Option<f64> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let (user, system): (u64, u64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
@@ -81,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernels_words_are_read() {
+    fn proc_files_are_parsed() {
         let stat = "7 (a) b) S 1 7 7 0 -1 4194304 100 0 0 0 250 50 0 0 20 0 1 0 9";
         assert_eq!(cpu(stat), Some(3.0));
         assert_eq!(kilobytes("Rss:   12 kB\nPss:  8 kB\n", "Pss:"), 8192);

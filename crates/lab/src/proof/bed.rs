@@ -1,6 +1,6 @@
-//! The network and the two gateways of a proof.
+//! The network and the gateways of a system test.
 
-use super::pause_ms;
+use super::sleep_ms;
 use crate::LabError;
 use crate::live::Usage;
 use crate::live::{Emulation, Gateway, gateway_program};
@@ -15,24 +15,24 @@ use units::{Instant, Span};
 
 /// The hub's UDP port.
 pub(super) const PORT: u16 = 4500;
-/// Where the server's files are.
+/// Port of the server's files.
 const FILES: u16 = 7000;
-/// The terminal's proxies.
+/// Ports of the terminal's proxies.
 pub(super) const SOCKS: u16 = 1080;
 pub(super) const CONNECT: u16 = 3128;
 
-/// What a proof wants to be different.
+/// Settings that a system test can change.
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
-    /// The link, in the emulator's words.
+    /// Link description of the emulator.
     pub(super) link: &'static str,
-    /// Keys of `[link]`, for both gateways.
+    /// Keys of `[link]` of both gateways.
     pub(super) rates: &'static str,
-    /// `early` or `confirm`.
+    /// Value of `accept`: `early` or `confirm`.
     pub(super) accept: &'static str,
-    /// Keys of `[limits]`, for both.
+    /// Keys of `[limits]` of both gateways.
     pub(super) limits: &'static str,
-    /// Keys before the first table and further tables, of both.
+    /// Keys before the first table, and further tables, of both gateways.
     pub(super) top: String,
     pub(super) tables: String,
     /// Further tables of the terminal.
@@ -58,7 +58,7 @@ impl Setup {
     }
 }
 
-/// Which gateway.
+/// One of the gateways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Terminal,
@@ -76,10 +76,9 @@ impl Side {
     }
 }
 
-/// The network, running; dropping it takes everything down.
+/// A running network; dropping it removes everything.
 #[derive(Debug)]
 pub(super) struct Bed {
-    // Dropped in this order.
     pub(super) files: FileServer,
     terminal: Option<Gateway>,
     hub: Option<Gateway>,
@@ -88,21 +87,21 @@ pub(super) struct Bed {
     link: LinkConfig,
     seed: u64,
     configs: [String; 2],
-    /// The hub's key, and that of a second terminal which it knows.
+    /// Keys of the hub and of a second terminal that it knows.
     pub(super) hub_key: PrivateKey,
     pub(super) terminal_key: PrivateKey,
     pub(super) wild_key: PrivateKey,
 }
 
 impl Bed {
-    /// Builds the network, starts both gateways and waits until a request has crossed it.
+    /// Creates the network, starts both gateways and waits for the first successful request.
     pub(super) fn new(setup: &Setup) -> Result<Self, LabError> {
         let mut bed = Self::without_gateways(setup)?;
         bed.start_both()?;
         Ok(bed)
     }
 
-    /// Starts both gateways and waits until a request has crossed the network.
+    /// Starts both gateways and waits for the first successful request.
     pub(super) fn start_both(&mut self) -> Result<(), LabError> {
         for side in [Side::Hub, Side::Terminal] {
             self.start(side)?;
@@ -110,7 +109,7 @@ impl Bed {
         self.await_path(Span::from_secs(30)).map(drop)
     }
 
-    /// As [`Bed::new`], with no gateways yet.
+    /// Creates the network without gateways.
     pub(super) fn without_gateways(setup: &Setup) -> Result<Self, LabError> {
         let link =
             words::parse_link(setup.link).map_err(|error| LabError::Request(error.to_string()))?;
@@ -118,9 +117,8 @@ impl Bed {
         let emulation = Some(Emulation::start(&net, &link, setup.seed)?);
         let any = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), FILES);
         let files = FileServer::start(Some(&net.server), any)?;
-        // What is opened came through the gateways. Packets of a connection that a gateway has no
-        // more, or has not had yet when it was killed, go their ordinary way nevertheless, as they
-        // do in the field, and are reset by whoever does not know them.
+        // New connections pass the gateways. Packets of connections that a killed gateway had are
+        // forwarded by the kernel, as in the field, and reset by their destination.
         files.open_only_to(addresses::HUB_WAN.0)?;
         let [hub_key, terminal_key, wild_key] =
             [(); 3].map(|()| PrivateKey::generate(&mut SystemEntropy));
@@ -142,18 +140,18 @@ impl Bed {
         })
     }
 
-    /// Changes what a gateway is configured with when it is started next.
+    /// Changes the configuration that a gateway is started with next.
     pub(super) fn reconfigure(&mut self, side: Side, from: &str, to: &str) {
         let config = &mut self.configs[side as usize];
         *config = config.replacen(from, to, 1);
     }
 
-    /// The file server, as the client knows it.
+    /// Returns the file server's address.
     pub(super) fn server(&self) -> SocketAddr {
         SocketAddr::new(addresses::SERVER.0.into(), FILES)
     }
 
-    /// A port of the terminal's, as the client knows it.
+    /// Returns the address of one of the terminal's proxies.
     pub(super) fn proxy(&self, port: u16) -> SocketAddr {
         SocketAddr::new(addresses::TERMINAL_LAN.0.into(), port)
     }
@@ -165,7 +163,6 @@ impl Bed {
         }
     }
 
-    /// Starts a gateway.
     pub(super) fn start(&mut self, side: Side) -> Result<(), LabError> {
         let program = gateway_program()
             .map_err(|error| LabError::Gateway { role: side.name(), reason: error.to_string() })?;
@@ -181,12 +178,11 @@ impl Bed {
         Ok(())
     }
 
-    /// Kills a gateway: it has no time for a word to anybody.
+    /// Kills a gateway without a graceful shutdown.
     pub(super) fn kill(&mut self, side: Side) {
         *self.gateway(side) = None;
     }
 
-    /// Its process number.
     pub(super) fn process(&mut self, side: Side) -> u32 {
         self.gateway(side).as_mut().map_or(0, Gateway::id)
     }
@@ -195,12 +191,12 @@ impl Bed {
         Usage::of(self.process(side))
     }
 
-    /// What it wrote to its log last.
+    /// Returns the last lines of its log.
     pub(super) fn said(&mut self, side: Side) -> String {
         self.gateway(side).as_ref().map(Gateway::said).unwrap_or_default()
     }
 
-    /// Whether those that were started still run.
+    /// Checks that the started gateways still run.
     pub(super) fn check(&mut self) -> Result<(), LabError> {
         for side in Side::BOTH {
             if let Some(gateway) = self.gateway(side) {
@@ -210,7 +206,7 @@ impl Bed {
         Ok(())
     }
 
-    /// The host of a gateway.
+    /// Returns the host of a gateway.
     pub(super) fn host(&self, side: Side) -> &Host {
         match side {
             Side::Terminal => &self.net.terminal,
@@ -218,12 +214,12 @@ impl Bed {
         }
     }
 
-    /// Whether a gateway has ended, or was not started.
+    /// Returns true if a gateway has ended or was not started.
     pub(super) fn has_ended(&mut self, side: Side) -> bool {
         self.gateway(side).as_mut().is_none_or(|gateway| gateway.check().is_err())
     }
 
-    /// Ends the emulator, and later another begins.
+    /// Stops the emulator.
     pub(super) fn stop_emulation(&mut self) {
         self.emulation = None;
     }
@@ -233,19 +229,19 @@ impl Bed {
         Ok(())
     }
 
-    /// Whether one request and its answer cross the network now.
+    /// Returns true if a request and its response cross the network.
     pub(super) fn passes(&self, way: Way) -> bool {
         let server = self.server();
-        // Short, so that a client's second SYN is not waited for.
+        // The timeout is shorter than the retransmission of a SYN.
         let patience = Span::from_millis(700);
         self.net.client.run(|| traffic::ask(way, server, (64, 64), patience)).error.is_none()
     }
 
-    /// Waits until a request crosses the network; how long that took.
+    /// Waits until a request crosses the network; returns the time that this took.
     pub(super) fn await_path(&mut self, patience: Span) -> Result<Span, LabError> {
         let clock = Clock::new();
         let from = clock.now();
-        // An interception that is not in place yet refuses; a proxy tells when it is.
+        // A rule that is not installed yet causes a refusal; a proxy is known to be ready.
         while !self.passes(Way::Direct) {
             self.check()?;
             if past(&clock, from, patience) {
@@ -254,7 +250,7 @@ impl Bed {
                     "no request crosses the network within {patience}: {said}"
                 )));
             }
-            pause_ms(20);
+            sleep_ms(20);
         }
         Ok(clock.now().since(from))
     }
@@ -264,7 +260,7 @@ fn past(clock: &Clock, from: Instant, patience: Span) -> bool {
     clock.now().since(from) >= patience
 }
 
-/// The terminal's configuration and the hub's.
+/// Returns the configurations of terminal and hub.
 fn configs(
     setup: &Setup,
     hub_key: &PrivateKey,
@@ -299,7 +295,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_gateways_take_these_configurations() {
+    fn the_configurations_are_valid() {
         let [hub, terminal, wild] = [(); 3].map(|()| PrivateKey::generate(&mut SystemEntropy));
         for config in configs(&Setup::new(1), &hub, &terminal, &wild) {
             gateway::Config::parse("proof.toml", &config).expect("a configuration");

@@ -1,14 +1,13 @@
-//! The wall clock leaps, under the gateways alone.
+//! Steps of the wall clock for the gateways alone.
 //!
-//! A time namespace moves the monotonic clock and not the wall clock, and the machine's own must
-//! not be touched: so a few lines of C stand between the gateways and the kernel
-//! (`wall_clock.c`, compiled here, loaded before the C library). They add to the wall clock what
-//! a file says, each time that somebody looks. (libfaketime would move the kernel's timers as
-//! well, which a real leap does not.)
+//! A time namespace changes only the monotonic clock, and the machine's wall clock must not change.
+//! A small C library (`wall_clock.c`, compiled here, preloaded before the C library) adds the value
+//! of a file to each reading of the wall clock. (libfaketime would also change the kernel's timers,
+//! which a real step does not.)
 
 use super::bed::{Bed, Setup, Side};
 use super::load::{Load, LoadConfig};
-use super::{ProofConfig, Verdict, failed, pause_ms};
+use super::{ProofConfig, Verdict, failed, sleep_ms};
 use crate::LabError;
 use crate::live::gateway_program;
 use rt::Clock;
@@ -17,11 +16,11 @@ use std::path::PathBuf;
 use std::process::Command;
 use units::Span;
 
-/// What is loaded before the C library.
+/// Source of the preloaded library.
 const SOURCE: &str = include_str!("wall_clock.c");
 const DAY: i64 = 86_400;
 
-/// How wrong the time is, seconds, one after the other; and in words.
+/// Returns the offsets in seconds, in order of their application, and their descriptions.
 fn leaps() -> [(i64, &'static str); 5] {
     let now = (Clock::new().epoch_unix_ns() / 1_000_000_000).cast_signed();
     [
@@ -52,7 +51,7 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
     for (seconds, words) in leaps() {
         let before = load.so_far().complete;
         wrong.set(seconds)?;
-        pause_ms(each);
+        sleep_ms(each);
         bed.check()?;
         let carried = load.so_far().complete > before;
         verdict.demand(carried, &format!("connections are carried when the clock leaps: {words}"));
@@ -61,8 +60,8 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
     verdict.demand(tally.reset + tally.refused == 0, "no connection is reset or refused");
     verdict.judge(tally);
 
-    // A Hello has a date, and must be later than the one before: a site whose clock has lost its
-    // battery must get in all the same.
+    // The date of a Hello must be later than that of the previous one. A terminal that has lost its
+    // date must nevertheless be able to connect.
     wrong.set(-30 * DAY)?;
     for side in [Side::Terminal, Side::Hub, Side::Terminal] {
         bed.kill(side);
@@ -77,16 +76,16 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
     bed.check()
 }
 
-/// What the library is called.
+/// File name of the library.
 const LIBRARY: &str = "wall_clock.so";
 
-/// A folder with the library, and the file that says how wrong the time is.
+/// A folder with the library and the file with the offset.
 struct Wrong {
     folder: PathBuf,
 }
 
 impl Wrong {
-    /// None without a compiler.
+    /// Returns `None` without a compiler.
     fn new() -> Result<Option<Self>, LabError> {
         let folder = std::env::temp_dir().join(format!("bentpipe-clock-{}", std::process::id()));
         fs::create_dir_all(&folder).map_err(failed("a folder"))?;
@@ -111,7 +110,7 @@ impl Wrong {
         self.folder.join("offset")
     }
 
-    /// At once or not at all: a gateway reads it at any time.
+    /// Sets the offset atomically, because gateways read it at any time.
     fn set(&self, seconds: i64) -> Result<(), LabError> {
         let beside = self.folder.join("offset.part");
         let written = fs::write(&beside, seconds.to_string());

@@ -1,31 +1,35 @@
-//! What all proofs need: how they are run, pauses, and errors of the machine.
+//! Options of system tests, pauses, and errors of the operating system.
 
 use crate::LabError;
-use rt::Clock;
+use crate::threads::sleep;
+use association::{Keys, Known, PresharedKey, PrivateKey, PublicKey, Security};
+use std::sync::Arc;
 use units::Span;
 
-/// How proofs are run.
+/// Options of system tests.
 #[derive(Clone, Copy, Debug)]
 pub struct ProofConfig {
-    /// The short form, for a first look and for machines that build.
+    /// Shorter tests, for continuous integration.
     pub quick: bool,
-    /// Connections of the soak, instead of the usual number.
+    /// Connections of the soak test; `None` for the default.
     pub connections: Option<u64>,
-    /// The seed of everything random.
+    /// Seed of all random streams.
     pub seed: u64,
 }
 
-/// Waits.
-pub(super) fn pause(length: Span) {
-    let clock = Clock::new();
-    clock.sleep_until(clock.now() + length);
-}
-
-pub(super) fn pause_ms(milliseconds: u64) {
-    pause(Span::from_millis(milliseconds));
+pub(super) fn sleep_ms(milliseconds: u64) {
+    sleep(Span::from_millis(milliseconds));
 }
 
 /// What went wrong with the machine, in words.
 pub(super) fn failed(what: &str) -> impl Fn(std::io::Error) -> LabError + '_ {
     move |error| LabError::Proof(format!("{what}: {error}"))
+}
+
+/// Returns the noise suite of a side with the key `own` and one peer.
+pub(super) fn noise(own: PrivateKey, name: &str, public: PublicKey) -> Result<Security, LabError> {
+    let known = Known { name: name.into(), public, preshared: PresharedKey::NONE };
+    let keys = Keys::new(own, vec![known]);
+    let keys = keys.map_err(|error| LabError::Proof(error.to_string()))?;
+    Ok(Security::Noise(Arc::new(keys)))
 }

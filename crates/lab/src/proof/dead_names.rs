@@ -1,12 +1,12 @@
-//! Names whose servers never answer, asked for by the thousand, beside names that are there.
+//! Thousands of lookups of names without responding servers, parallel to lookups of valid names.
 //!
-//! The hub's machine has two name servers: one that answers for `*.good.test` alone, as a resolver
-//! does whose queries for the other zones come to nothing, and one that takes queries and is
-//! silent. Hostile clients ask the proxies for names that nobody answers for; an honest one asks
-//! for names that are there. Names are in the proxy's requests, so the hub looks them up.
+//! The hub's machine has two name servers: one answers for `*.good.test` alone, as a resolver does
+//! if the servers of other zones do not respond, and one never answers. Hostile clients request
+//! connections to unanswered names; an honest client requests valid ones. The proxy requests
+//! contain the names, so the hub resolves them.
 
 use super::bed::{Bed, SOCKS, Setup, Side};
-use super::{ProofConfig, Verdict, failed, pause_ms};
+use super::{ProofConfig, Verdict, failed, sleep_ms};
 use crate::LabError;
 use crate::live::Gateway;
 use rt::Clock;
@@ -23,18 +23,18 @@ use std::time::Duration;
 use testbed::addresses;
 use units::Span;
 
-/// Where hostile clients are, and the name server that is silent.
+/// Addresses of the hostile clients and of the name server that never answers.
 const HOSTILE: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 66);
 const SILENT: Ipv4Addr = Ipv4Addr::new(10, 3, 0, 53);
-/// The proxy of the second terminal, on the same machine as the first.
+/// Proxy of the second terminal, on the same machine as the first.
 const SECOND_SOCKS: u16 = 1081;
-/// Dead names of each hostile client.
+/// Unanswered names of each hostile client.
 const DEAD: usize = 1_000;
-/// What a good name may take beyond its own lookup while dead ones wait.
+/// Additional time in seconds that a valid name may take during the attack.
 const BEYOND: f64 = 0.1;
-/// No client waits longer.
+/// Time limit of a client.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Of each terminal and of each client more connections than there are dead names.
+/// Connection limits above the number of unanswered names.
 const LIMITS: &str = "connections = 8000\n";
 
 pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), LabError> {
@@ -60,7 +60,7 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
     let mut clients = Vec::new();
     for (attack, (name, proxy)) in ["one", "both"].into_iter().zip(terminals) {
         clients.extend(dead_names(&bed, proxy, name)?);
-        pause_ms(1_000);
+        sleep_ms(1_000);
         for (own, (name, proxy)) in quiet.iter().zip(terminals) {
             let times = good_names(&bed, proxy, &format!("{attack}-{name}"), rounds);
             verdict.figure(&format!("dead_by_{attack}_{name}_s"), times.median);
@@ -79,14 +79,14 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
     let before = names.asked();
     verdict.figure("queries_while_clients_wait", before as f64);
     drop(clients);
-    pause_ms(2_000);
+    sleep_ms(2_000);
     let gone = names.asked();
-    pause_ms(3_000);
+    sleep_ms(3_000);
     verdict.demand(names.asked() == gone, "nothing is looked up for clients that have gone");
     bed.check()
 }
 
-/// Another terminal of the hub, with a key of its own.
+/// Starts another terminal of the hub with its own key.
 fn second_terminal(bed: &Bed) -> Result<Gateway, LabError> {
     let (hub, lan) = (addresses::HUB.0, addresses::TERMINAL_LAN.0);
     let config = format!(
@@ -101,7 +101,7 @@ fn second_terminal(bed: &Bed) -> Result<Gateway, LabError> {
     Gateway::start(Some(&bed.net.terminal), "terminal", &config)
 }
 
-/// The two name servers, which count what they are asked.
+/// The two name servers, which count queries.
 struct NameServers {
     asked: Arc<AtomicU64>,
 }
@@ -120,7 +120,7 @@ impl NameServers {
             let socket = bed.net.server.run(|| UdpSocket::bind((address, 53)));
             let socket = socket.map_err(failed("a name server"))?;
             let asked = Arc::clone(&asked);
-            // It ends with the process.
+            // The thread ends with the process.
             std::thread::spawn(move || serve(&socket, answers, &asked));
         }
         Ok(Self { asked })
@@ -136,12 +136,12 @@ fn serve(socket: &UdpSocket, answers: bool, asked: &AtomicU64) {
     while let Ok((length, from)) = socket.recv_from(&mut query) {
         asked.fetch_add(1, Ordering::Relaxed);
         if let Some(answer) = answer(&query[..length]).filter(|_| answers) {
-            let _ = socket.send_to(&answer, from); // A lost answer is asked for again.
+            let _ = socket.send_to(&answer, from); // Queries for a lost answer are repeated.
         }
     }
 }
 
-/// The answer for a name below `good.test`: the server's address, or none for another type.
+/// Returns the answer for a name below `good.test`: the server's address, or none for another type.
 fn answer(query: &[u8]) -> Option<Vec<u8>> {
     let question = query.get(12..)?;
     let name = question.iter().position(|&octet| octet == 0)? + 1;
@@ -162,7 +162,7 @@ fn answer(query: &[u8]) -> Option<Vec<u8>> {
     is_good.then_some(answer)
 }
 
-/// The hub's `/etc/resolv.conf`, which it alone sees, in a mount namespace of its own.
+/// The hub's `/etc/resolv.conf`, mounted in a mount namespace.
 struct ResolvConf {
     file: PathBuf,
 }
@@ -191,13 +191,13 @@ impl Drop for ResolvConf {
     }
 }
 
-/// Asks a proxy for a connection to `name`; the reply is not read yet.
+/// Sends a proxy request for `name` without reading the reply.
 fn ask(proxy: SocketAddr, from: Option<Ipv4Addr>, name: &str, port: u16) -> io::Result<TcpStream> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
     if let Some(from) = from {
         socket.bind(&SocketAddr::new(from.into(), 0).into())?;
     }
-    // One that leaves resets; an end alone could be that of a client which still reads.
+    // A client that gives up resets; after a FIN it could still be reading.
     socket.set_linger(Some(Duration::ZERO))?;
     socket.connect_timeout(&proxy.into(), PATIENCE)?;
     let mut stream: TcpStream = socket.into();
@@ -209,8 +209,8 @@ fn ask(proxy: SocketAddr, from: Option<Ipv4Addr>, name: &str, port: u16) -> io::
     Ok(stream)
 }
 
-/// As many dead names as a hostile client has, behind the proxy of the terminal `label`; they wait
-/// until they are dropped.
+/// Requests the unanswered names of a hostile client from the proxy of the terminal `label`; the
+/// requests wait until dropped.
 fn dead_names(bed: &Bed, proxy: SocketAddr, label: &str) -> Result<Vec<TcpStream>, LabError> {
     let asked: io::Result<Vec<TcpStream>> = bed.net.client.run(|| {
         let name = |number| format!("n{number}.{label}.dead.test");
@@ -219,14 +219,14 @@ fn dead_names(bed: &Bed, proxy: SocketAddr, label: &str) -> Result<Vec<TcpStream
     asked.map_err(failed("a hostile client's request"))
 }
 
-/// What an honest client's requests have come to, seconds.
+/// Response times of an honest client's requests in seconds.
 struct Times {
     median: f64,
     worst: f64,
     failed: usize,
 }
 
-/// Connects to so many good names, one after the other, none of which was asked for before.
+/// Connects to `rounds` valid names, one after the other, none of which was requested before.
 fn good_names(bed: &Bed, proxy: SocketAddr, label: &str, rounds: usize) -> Times {
     let clock = Clock::new();
     let mut times = Vec::new();
@@ -236,7 +236,7 @@ fn good_names(bed: &Bed, proxy: SocketAddr, label: &str, rounds: usize) -> Times
         let connected = bed.net.client.run(|| good_name(proxy, &format!("{label}-{number}"), bed));
         failed += usize::from(connected.is_err());
         times.push(clock.now().since(from).as_secs_f64());
-        // One that takes its whole time shows enough.
+        // One that reaches the time limit is sufficient.
         if connected.is_err() {
             break;
         }
@@ -252,7 +252,7 @@ fn good_name(proxy: SocketAddr, label: &str, bed: &Bed) -> io::Result<()> {
     if reply[1] == 0 { Ok(()) } else { Err(io::ErrorKind::ConnectionRefused.into()) }
 }
 
-/// Waits until a name is resolved by that proxy.
+/// Waits until the proxy resolves a name.
 fn await_name(bed: &Bed, proxy: SocketAddr) -> Result<(), LabError> {
     let clock = Clock::new();
     let until = clock.now() + Span::from_secs(30);
@@ -263,7 +263,7 @@ fn await_name(bed: &Bed, proxy: SocketAddr) -> Result<(), LabError> {
         if bed.net.client.run(|| good_name(proxy, &label, bed)).is_ok() {
             return Ok(());
         }
-        pause_ms(100);
+        sleep_ms(100);
     }
     Err(LabError::Proof("no name is resolved".to_owned()))
 }
@@ -273,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_server_answers_for_good_names_alone() {
+    fn the_name_server_answers_only_for_good_names() {
         let query = |name: &[u8], kind| {
             let head = [0xab, 0xcd, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
             [&head[..], name, &[0, kind, 0, 1]].concat()

@@ -1,19 +1,18 @@
-//! A disk without room, under the state file and under the log.
+//! A full disk for state file and log.
 //!
-//! Each gateway gets a tmpfs of its own, of 64 kB, in a mount namespace of its own, filled to the
-//! last byte before it starts; it vanishes with the process. Its log goes there, its state is to
-//! be kept there. Later the room comes back.
+//! Each gateway has a tmpfs of 64 kB in its own mount namespace, which is filled before the gateway
+//! starts and disappears with the process. Log and state file are on it. Later, space is released.
 
 use super::bed::{Bed, Setup, Side};
 use super::load::{Load, LoadConfig};
-use super::{ProofConfig, Verdict, failed, pause_ms};
+use super::{ProofConfig, Verdict, failed, sleep_ms};
 use crate::LabError;
 use crate::live::gateway_program;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Mounts the disk, fills it, and becomes the program that follows.
+/// Mounts and fills the disk, and executes the program that follows.
 const SCRIPT: &str = "mount -t tmpfs -o size=64k bentpipe \"$0\" || exit 9; \
      cat /dev/zero > \"$0/fill\" 2>/dev/null; exec \"$@\" 2>\"$0/log\"";
 
@@ -21,7 +20,7 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
     let disk = Disk::new()?;
     let state = disk.path.join("peers.toml");
     let setup = Setup {
-        // Rates are found, so there is something to remember; the log has much to say.
+        // Rates are measured, so that there is state to store; the log level is high.
         rates: "rate_up = \"auto\"\nrate_down = \"auto\"\nround_trip = \"30ms\"",
         top: format!("state = \"{}\"\n", state.display()),
         tables: "[log]\nlevel = \"debug\"\nconnections = \"on\"\n".to_owned(),
@@ -42,7 +41,7 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
     verdict.demand(length(&log) == 0, "the log had no room");
 
     let load = Load::start(&bed, LoadConfig { workers: 20, ..LoadConfig::new(config.seed) });
-    pause_ms(if config.quick { 2_000 } else { 8_000 });
+    sleep_ms(if config.quick { 2_000 } else { 8_000 });
     bed.check()?;
     let without_room = load.so_far().complete;
     verdict.demand(without_room > 0, "connections are carried while nothing can be written");
@@ -50,11 +49,11 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
         !inside(&mut bed, Side::Hub, "peers.toml").exists(),
         "no half of a state file is left",
     );
-    // Room again, without a restart.
+    // Space is released without a restart.
     for side in Side::BOTH {
         fs::remove_file(inside(&mut bed, side, "fill")).map_err(failed("making room"))?;
     }
-    pause_ms(1_500);
+    sleep_ms(1_500);
     verdict.demand(length(&log) > 0, "the log goes on when there is room again");
     let tally = load.finish(&bed);
     verdict.demand(tally.reset + tally.refused == 0, "no connection is reset or refused");
@@ -66,7 +65,7 @@ fn length(path: &std::path::Path) -> u64 {
     fs::metadata(path).map_or(0, |metadata| metadata.len())
 }
 
-/// Where the disks are mounted: an empty folder, which is all that others see.
+/// The mount point: an empty folder outside the mount namespace.
 struct Disk {
     path: PathBuf,
 }
@@ -88,6 +87,6 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        let _ = fs::remove_dir(&self.path); // It is empty here; if not, it is not ours to empty.
+        let _ = fs::remove_dir(&self.path); // It is empty here.
     }
 }

@@ -1,12 +1,11 @@
-//! Clients with a second choice, and early accept: a hub without IPv6, which then gets it, and
-//! servers that refuse.
+//! Clients with IPv6 and IPv4 addresses of a server, and early accept: a hub that receives its IPv6
+//! address later, and servers that refuse.
 //!
-//! The server has a global IPv6 address beside its IPv4 address. The client tries IPv6 first and
-//! takes the first connection that is accepted, as programs do (RFC 8305): where that one is
-//! reset, it has failed.
+//! The server has a global IPv6 and an IPv4 address. The client tries IPv6 first and uses the first
+//! connection that is accepted, as programs do (RFC 8305): if that is reset, it has failed.
 
 use super::bed::{Bed, SOCKS, Setup};
-use super::{ProofConfig, Verdict, failed, pause_ms};
+use super::{ProofConfig, Verdict, failed, sleep_ms};
 use crate::LabError;
 use rt::Clock;
 use rt::netlink::{Netlink, NetlinkError, Route};
@@ -18,16 +17,16 @@ use testbed::traffic::{self, Way};
 use testbed::{Host, addresses};
 use units::Span;
 
-/// The server, and the hub once it has IPv6. Prefix and port.
+/// Addresses of the server, and of the hub when it has IPv6; prefix length and port.
 const SERVER: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 3, 0, 0, 0, 0, 2);
 const HUB: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 3, 0, 0, 0, 0, 1);
 const PREFIX: u8 = 64;
 const PORT: u16 = 7100;
-/// A port on which a server listens later.
+/// Ports on which a server listens later.
 const LATER: [u16; 2] = [7101, 7102];
-/// How long a client waits for anything.
+/// Time limit of a client's operations.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Within this time a terminal knows what has changed at its hub.
+/// Time within which a terminal learns of a change at its hub.
 const KNOWN: Span = Span::from_secs(15);
 
 pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), LabError> {
@@ -69,7 +68,7 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
     bed.check()
 }
 
-/// A server that refuses at first, and is there later.
+/// Tests a server that first refuses and later listens.
 fn refusals(
     bed: &Bed,
     name: &str,
@@ -81,8 +80,8 @@ fn refusals(
     let attempt = || bed.net.client.run(|| connect(way, server, port));
     let first = attempt().and_then(|stream| greeted(&stream));
     verdict.demand(first.is_err(), &format!("nobody answers at first, by {name}"));
-    // The refusal is on its way for a round trip.
-    pause_ms(1_000);
+    // The refusal takes one round trip to the terminal.
+    sleep_ms(1_000);
     let second = attempt();
     verdict.demand(
         second.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused),
@@ -94,11 +93,11 @@ fn refusals(
     Ok(())
 }
 
-/// A server for both families, which tells each client where it comes from.
+/// Starts a server for both address families, which sends each client its address.
 fn serve(bed: &Bed, port: u16) -> Result<(), LabError> {
     let any = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port);
     let listener = bed.net.server.run(|| TcpListener::bind(any)).map_err(failed("a server"))?;
-    // It ends with the process.
+    // The thread ends with the process.
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             let Ok(client) = stream.peer_addr() else { continue };
@@ -123,14 +122,14 @@ fn change(
     changed.map_err(|error| LabError::Proof(error.to_string()))
 }
 
-/// Connects by IPv6, and where that is refused by IPv4; the address that the server has seen.
+/// Connects by IPv6, and if that fails by IPv4; returns the address that the server has seen.
 fn choose(way: Way, port: u16) -> io::Result<SocketAddr> {
     let stream = connect(way, SERVER.into(), port)
         .or_else(|_| connect(way, addresses::SERVER.0.into(), port))?;
     greeted(&stream)
 }
 
-/// A connection; a refusal of the proxy's as the kernel would have told it.
+/// Connects; converts a proxy's refusal into the kernel's error.
 fn connect(way: Way, server: IpAddr, port: u16) -> io::Result<TcpStream> {
     let stream = traffic::connect(way, SocketAddr::new(server, port), PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
@@ -145,7 +144,7 @@ fn greeted(mut stream: &TcpStream) -> io::Result<SocketAddr> {
     seen.map(|seen| SocketAddr::new(seen, 0)).ok_or_else(|| ErrorKind::InvalidData.into())
 }
 
-/// What `attempt` gives at the client, as soon as it gives anything.
+/// Repeats `attempt` at the client until it succeeds.
 fn soon<T: Send>(bed: &Bed, attempt: impl Fn() -> Option<T> + Sync) -> Option<T> {
     let clock = Clock::new();
     let from = clock.now();
@@ -154,7 +153,7 @@ fn soon<T: Send>(bed: &Bed, attempt: impl Fn() -> Option<T> + Sync) -> Option<T>
         if found.is_some() || clock.now().since(from) > KNOWN {
             return found;
         }
-        pause_ms(100);
+        sleep_ms(100);
     }
 }
 
@@ -165,7 +164,7 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     (done, clock.now().since(from).as_secs_f64())
 }
 
-/// Whether curl, which knows both addresses, gets an answer; also where there is no curl.
+/// Returns true if curl, with both addresses, receives a response, or is not installed.
 fn curl(bed: &Bed, verdict: &mut Verdict) -> bool {
     let resolve = format!("server.test:{PORT}:[{SERVER}],{}", addresses::SERVER.0);
     let url = format!("http://server.test:{PORT}/");

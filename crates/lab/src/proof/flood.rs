@@ -1,19 +1,16 @@
-//! Forged handshakes beside a transfer: what it keeps of its rate, and what a forgery costs.
+//! Forged handshakes during a transfer: remaining throughput, and cost per forgery.
 //!
-//! No emulator here and no wires: on one host, over its loopback interface, so that the
-//! processors do as little else as possible. Two floods take turns with quiet:
+//! All runs on one host over its loopback interface without the emulator, to save processor time.
+//! Two floods alternate with quiet phases:
 //!
-//! * by strangers: datagrams of a Hello's size and look, without the MAC that needs the hub's
-//!   public key;
-//! * by who knows that key: real Hellos of unknown terminals, which only cookies keep off.
+//! * unauthenticated sources: datagrams of the size and format of a Hello, without mac1, which requires the hub's public key;
+//! * sources with that key: valid Hellos of unknown terminals, which only cookies reject.
 
-use super::{ProofConfig, Verdict, failed, pause_ms};
+use super::{ProofConfig, Verdict, failed, noise, sleep_ms};
 use crate::LabError;
 use crate::live::Gateway;
 use crate::live::Usage;
-use association::{
-    Config, Keys, Known, PresharedKey, PrivateKey, PublicKey, Security, Terminal, TransmitBatch,
-};
+use association::{Config, PrivateKey, PublicKey, Terminal, TransmitBatch};
 use gateway::SystemEntropy;
 use rt::Clock;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -28,9 +25,9 @@ const HUB: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST
 const SOCKS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 1080);
 /// Forgeries per second.
 const RATE: u64 = 50_000;
-/// Forgeries that go out together.
+/// Forgeries that are sent together.
 const BURST: u64 = 50;
-/// What the transfer must keep of its rate.
+/// Fraction of the throughput that must remain.
 const KEPT: f64 = 0.9;
 
 pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), LabError> {
@@ -46,7 +43,7 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
     Ok(())
 }
 
-/// All of it with a transfer at `rate` Mbit/s; turns of so many seconds, so often.
+/// Runs the test with a transfer at `rate` Mbit/s, in phases of `seconds`.
 fn at_rate(
     rate: u64,
     (seconds, turns): (u64, u64),
@@ -69,10 +66,10 @@ fn at_rate(
         if Clock::new().now() > patience {
             return Err(LabError::Proof("the transfer does not begin".to_owned()));
         }
-        pause_ms(50);
+        sleep_ms(50);
     }
-    pause_ms(3_000);
-    let kinds = [("strangers", strangers(seed)), ("key_holders", hellos(&hub_key.public())?)];
+    sleep_ms(3_000);
+    let kinds = [("strangers", forged_hellos(seed)), ("key_holders", hellos(&hub_key.public())?)];
     for (name, datagrams) in kinds {
         let (mut quiet, mut flooded) = (Stretch::default(), Stretch::default());
         for _ in 0..turns {
@@ -122,7 +119,7 @@ fn endless(server: SocketAddr, progress: &Progress) -> traffic::Transfer {
     let limits = Limits { after_first_byte: hour, overall: hour };
     let file = File { seed: 5, bytes: u64::MAX, congestion: "-" };
     let clock = Clock::new();
-    // The proxy may not be there yet.
+    // The proxy may not listen yet.
     for _ in 0..100 {
         let transfer = traffic::download(Way::Socks5(SOCKS), server, file, limits, progress);
         if transfer.bytes > 0 {
@@ -133,14 +130,14 @@ fn endless(server: SocketAddr, progress: &Progress) -> traffic::Transfer {
     traffic::download(Way::Socks5(SOCKS), server, file, limits, progress)
 }
 
-/// What happened within some time.
+/// Measured values of a phase.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stretch {
     seconds: f64,
     bytes: u64,
     hub_cpu: f64,
     terminal_cpu: f64,
-    /// Of this process: the server, the client, and the flood.
+    /// Processor time of this process: server, client and flood.
     own_cpu: f64,
     forged: u64,
 }
@@ -172,7 +169,7 @@ fn measure(
         Ok((clock.now(), progress.bytes(), used))
     };
     let (from, bytes, before) = look()?;
-    pause_ms(seconds * 1_000);
+    sleep_ms(seconds * 1_000);
     let (now, more, after) = look()?;
     Ok(Stretch {
         seconds: now.since(from).as_secs_f64(),
@@ -191,7 +188,7 @@ fn judge(name: &str, quiet: &Stretch, flooded: &Stretch, verdict: &mut Verdict) 
     figure("flooded_mbit_s", flooded.mbps());
     figure("kept", kept);
     figure("forged_per_s", flooded.forged as f64 / flooded.seconds);
-    // What the transfer itself costs is taken off by its bytes.
+    // The processor time of the transfer is subtracted in proportion to its octets.
     let transfer = quiet.hub_cpu / quiet.bytes.max(1) as f64 * flooded.bytes as f64;
     let each = (flooded.hub_cpu - transfer) / flooded.forged.max(1) as f64;
     figure("hub_us_per_forgery", each * 1e6);
@@ -207,32 +204,29 @@ fn judge(name: &str, quiet: &Stretch, flooded: &Stretch, verdict: &mut Verdict) 
     verdict.demand(kept >= KEPT, &format!("the transfer keeps 90 % of its rate ({name})"));
 }
 
-/// Datagrams that look like Hellos, without a MAC.
-fn strangers(seed: u64) -> Vec<Vec<u8>> {
+/// Returns datagrams that resemble Hellos, without mac1.
+fn forged_hellos(seed: u64) -> Vec<Vec<u8>> {
     let mut random = RngStream::new(seed, 0, "flood");
     let forged = |_| {
         let mut datagram = vec![0; HELLO];
         for octet in &mut datagram {
             *octet = random.next_u64() as u8;
         }
-        // A Hello of the version and suite that the hub speaks.
+        // A Hello with version and suite of the hub.
         (datagram[0], datagram[4]) = (0x11, 1);
         datagram
     };
     (0..256).map(forged).collect()
 }
 
-/// Bytes of a Hello (`docs/spec/association.md`).
+/// Octets of a Hello (`docs/spec/association.md`).
 const HELLO: usize = 176;
 
-/// Hellos of terminals that nobody knows, to a hub whose public key is known.
+/// Returns Hellos of unknown terminals to a hub with a known public key.
 fn hellos(hub: &PublicKey) -> Result<Vec<Vec<u8>>, LabError> {
     let clock = Clock::new();
     let hello = |_| {
-        let known = Known { name: "hub".into(), public: *hub, preshared: PresharedKey::NONE };
-        let keys = Keys::new(PrivateKey::generate(&mut SystemEntropy), vec![known])
-            .map_err(|error| LabError::Proof(error.to_string()))?;
-        let security = Security::Noise(Arc::new(keys));
+        let security = noise(PrivateKey::generate(&mut SystemEntropy), "hub", *hub)?;
         let wall_clock_ns = clock.epoch_unix_ns();
         let config = Config { security, wall_clock_ns, ..Config::new("nobody") };
         let mut terminal = Terminal::new(config, clock.now(), SystemEntropy);
@@ -244,7 +238,7 @@ fn hellos(hub: &PublicKey) -> Result<Vec<Vec<u8>>, LabError> {
     (0..256).map(hello).collect()
 }
 
-/// A flood that runs.
+/// A running flood.
 struct Flood {
     stop: Arc<AtomicBool>,
     sent: Arc<AtomicU64>,
@@ -267,7 +261,7 @@ impl Flood {
     }
 }
 
-/// From many ports, as from many terminals.
+/// Sends from many ports, as from many terminals.
 fn pour(datagrams: &[Vec<u8>], stop: &AtomicBool, sent: &AtomicU64) -> std::io::Result<()> {
     let sockets = (0..16)
         .map(|_| {
@@ -284,7 +278,7 @@ fn pour(datagrams: &[Vec<u8>], stop: &AtomicBool, sent: &AtomicU64) -> std::io::
     let mut forged = datagrams.iter().cycle();
     while !stop.load(Ordering::Relaxed) {
         for (socket, datagram) in ways.by_ref().zip(forged.by_ref()).take(BURST as usize) {
-            let _ = socket.send(datagram); // A full queue drops it, as any flood is dropped.
+            let _ = socket.send(datagram); // A full queue drops it.
         }
         sent.fetch_add(BURST, Ordering::Relaxed);
         due += every;

@@ -1,19 +1,19 @@
-//! Interfaces that vanish and come back: the LAN's, and the satellite's with another address.
+//! Interfaces that are deleted and recreated: the LAN's, and the satellite's with another address.
 
 use super::bed::{Bed, Setup};
 use super::load::{Load, LoadConfig};
 use super::long::Long;
-use super::{ProofConfig, Verdict, pause_ms};
+use super::{ProofConfig, Verdict, sleep_ms};
 use crate::LabError;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use testbed::{Wire, addresses};
 use units::Span;
 
-/// Where the terminal is when its satellite interface has come back.
+/// Address of the terminal after its satellite interface is recreated.
 const ELSEWHERE: (Ipv4Addr, Ipv6Addr) =
     (Ipv4Addr::new(10, 2, 0, 77), Ipv6Addr::new(0xfd00, 2, 0, 0, 0, 0, 0, 77));
 const MTU: u32 = 1500;
-/// The transfer that must live through all of it.
+/// The transfer that must survive.
 const SEED: u64 = 9_000_001;
 
 pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), LabError> {
@@ -24,9 +24,9 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
     let long = Long::start(&bed, SEED);
     let went = |bed: &mut Bed, what: &str, verdict: &mut Verdict| -> Result<(), LabError> {
         let before = (load.so_far().complete, long.bytes());
-        pause_ms(between);
+        sleep_ms(between);
         let back = bed.await_path(Span::from_secs(30))?;
-        pause_ms(between);
+        sleep_ms(between);
         bed.check()?;
         verdict.figure(&format!("{what}_new_connection_after_s"), back.as_secs_f64());
         let now = (load.so_far().complete, long.bytes());
@@ -35,16 +35,16 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
         Ok(())
     };
 
-    pause_ms(between);
+    sleep_ms(between);
     bed.net.remove(Wire::Lan)?;
-    pause_ms(gone);
+    sleep_ms(gone);
     bed.net.restore(Wire::Lan, MTU, addresses::TERMINAL)?;
     went(&mut bed, "lan", verdict)?;
 
-    // The emulator's own end of the wire goes with it, so the emulator begins anew.
+    // The emulator's end of the link is deleted as well, so the emulator restarts.
     bed.stop_emulation();
     bed.net.remove(Wire::TerminalSatellite)?;
-    pause_ms(gone);
+    sleep_ms(gone);
     bed.net.restore(Wire::TerminalSatellite, MTU, ELSEWHERE)?;
     bed.start_emulation()?;
     went(&mut bed, "satellite", verdict)?;

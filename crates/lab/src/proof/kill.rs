@@ -1,12 +1,12 @@
-//! `kill -9` of either gateway under load: new connections at once, old ones reset.
+//! `kill -9` of either gateway under load: new connections work soon, old ones are reset.
 
 use super::bed::{Bed, Setup, Side};
 use super::load::{Load, LoadConfig};
-use super::{ProofConfig, Verdict, pause_ms};
+use super::{ProofConfig, Verdict, sleep_ms};
 use crate::LabError;
 use units::Span;
 
-/// "Within seconds".
+/// Time limit until new connections work.
 const BACK: Span = Span::from_secs(10);
 
 pub(super) fn terminal(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), LabError> {
@@ -20,19 +20,19 @@ pub(super) fn hub(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
 fn run(side: Side, config: &ProofConfig, verdict: &mut Verdict) -> Result<(), LabError> {
     let survivor = if side == Side::Hub { Side::Terminal } else { Side::Hub };
     let mut bed = Bed::new(&Setup::new(config.seed))?;
-    pause_ms(500);
+    sleep_ms(500);
     let before = bed.usage(survivor)?;
     let load = Load::start(&bed, LoadConfig { long: 20, ..LoadConfig::new(config.seed) });
     let mut longest = Span::ZERO;
     let kills = if config.quick { 1 } else { 5 };
     for _ in 0..kills {
-        pause_ms(if config.quick { 1_500 } else { 4_000 });
+        sleep_ms(if config.quick { 1_500 } else { 4_000 });
         let complete = load.so_far().complete;
         bed.kill(side);
         bed.start(side)?;
         let back = bed.await_path(Span::from_secs(60))?;
         longest = longest.max(back);
-        pause_ms(1_500);
+        sleep_ms(1_500);
         let more = load.so_far().complete - complete;
         verdict.demand(more > 0, "the load goes on after a kill");
     }
@@ -42,7 +42,7 @@ fn run(side: Side, config: &ProofConfig, verdict: &mut Verdict) -> Result<(), La
     verdict.demand(longest <= BACK, "new connections are carried within 10 s of the start");
     verdict.figure("kills", f64::from(kills));
     verdict.figure("new_connection_after_s", longest.as_secs_f64());
-    pause_ms(2_000);
+    sleep_ms(2_000);
     let after = bed.usage(survivor)?;
     verdict.figure("survivor_descriptors_before", before.descriptors as f64);
     verdict.figure("survivor_descriptors_after", after.descriptors as f64);

@@ -1,9 +1,9 @@
-//! Addresses that come late: gateways start before their addresses are there, wait for them and say
-//! so, work when they have come, and go on when one was removed and added again.
+//! Addresses that are assigned late: gateways start without their addresses and report that they
+//! wait, work when these are assigned, and continue after one is removed and assigned again.
 
 use super::bed::{Bed, SOCKS, Setup, Side};
 use super::long::Long;
-use super::{ProofConfig, Verdict, failed, pause_ms};
+use super::{ProofConfig, Verdict, failed, sleep_ms};
 use crate::LabError;
 use rt::Clock;
 use rt::netlink::Netlink;
@@ -17,11 +17,11 @@ use testbed::addresses;
 use testbed::traffic::{self, Way};
 use units::Span;
 
-/// The download that must live through it.
+/// The download that must survive.
 const SEED: u64 = 9_000_005;
 const PATIENCE: Span = Span::from_secs(30);
 
-/// An address that comes late, its interface, and the key that names it.
+/// A late address, its interface, and the configuration key that names it.
 const LATE: [(Side, &str, Ipv4Addr, &str); 3] = [
     (Side::Hub, "sat", addresses::HUB.0, "link.listen"),
     (Side::Terminal, "sat", addresses::TERMINAL.0, "link.listen"),
@@ -38,14 +38,14 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
     let own = format!("[link]\nlisten = \"{}:0\"\n", addresses::TERMINAL.0);
     bed.reconfigure(Side::Terminal, "[link]\n", &own);
     for (number, (side, interface, address, _)) in (1..).zip(LATE) {
-        // Without any address the kernel would forget the interface's routes and neighbours.
+        // Without any address the kernel would remove the interface's routes and neighbours.
         add(&bed, side, interface, Ipv4Addr::new(10, 99, 0, number), 32)?;
         remove(&bed, side, interface, address)?;
     }
     for side in [Side::Hub, Side::Terminal] {
         bed.start(side)?;
     }
-    pause_ms(2_000);
+    sleep_ms(2_000);
     let runs = bed.check();
     verdict.demand(runs.is_ok(), "gateways start without their addresses");
     if let Err(error) = runs {
@@ -70,12 +70,12 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
 
     let long = Long::start(&bed, SEED);
     for (side, interface, address, key) in LATE {
-        pause_ms(if config.quick { 1_500 } else { 4_000 });
+        sleep_ms(if config.quick { 1_500 } else { 4_000 });
         remove(&bed, side, interface, address)?;
         let said = sockets.await_waiting(side, address, true)?;
         let name = side.name();
         verdict.demand(said, &format!("the {name} says that it has lost {address} ({key})"));
-        pause_ms(if config.quick { 500 } else { 5_000 });
+        sleep_ms(if config.quick { 500 } else { 5_000 });
         add(&bed, side, interface, address, 24)?;
         let before = long.bytes();
         let back = bed.await_path(PATIENCE)?;
@@ -108,7 +108,7 @@ fn remove(bed: &Bed, side: Side, interface: &str, address: Ipv4Addr) -> Result<(
     bed.host(side).run(remove).map_err(|error| LabError::Proof(error.to_string()))
 }
 
-/// The control sockets, in a folder that goes with this.
+/// The control sockets, in a folder that is removed at the end.
 struct Sockets {
     folder: PathBuf,
 }
@@ -124,7 +124,7 @@ impl Sockets {
         self.folder.join(format!("{}.sock", side.name()))
     }
 
-    /// Waits until the gateway says that it waits for `address`, or that it does not.
+    /// Waits until the gateway reports that it waits for `address`, or that it does not.
     fn await_waiting(&self, side: Side, address: Ipv4Addr, wanted: bool) -> Result<bool, LabError> {
         let clock = Clock::new();
         let from = clock.now();
@@ -136,7 +136,7 @@ impl Sockets {
             if texts.any(|text| text.starts_with(&words)) == wanted {
                 return Ok(true);
             }
-            pause_ms(100);
+            sleep_ms(100);
         }
         Ok(false)
     }

@@ -1,8 +1,8 @@
-//! Many connections of all kinds, every byte of which can be computed again.
+//! Parallel connections of all kinds, with content that can be verified.
 //!
-//! Workers are threads on the client's host; each opens one connection after the other, and what
-//! it does with it is drawn from the connection's number. A connection ends as one of the
-//! [`Tally`]'s kinds; those that matter are the ones that must not happen.
+//! Workers are threads on the client's host; each opens one connection after the other, whose kind
+//! derives from the connection's number. A connection ends in one of the categories of [`Tally`],
+//! some of which must not occur.
 
 mod kinds;
 
@@ -15,32 +15,32 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use testbed::traffic::Way;
 
-/// What became of connections.
+/// Results of connections.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
-    /// Begun.
+    /// Started connections.
     pub started: u64,
-    /// Did all they were to do, every byte as it was sent.
+    /// Connections that completed their task with correct content.
     pub complete: u64,
-    /// Reset in the middle, and the client heard it.
+    /// Connections reset during their task, as the client observed.
     pub reset: u64,
-    /// Not opened: refused, or not answered in time.
+    /// Connections that were refused or not accepted in time.
     pub refused: u64,
-    /// Reset by the client itself, on purpose.
+    /// Connections that the client reset intentionally.
     pub left: u64,
-    /// Ended early as if that were the end of the data, at either side. Must not happen.
+    /// Connections with a premature end of data at either side. Must not occur.
     pub truncated: u64,
-    /// With a byte that was not sent there. Must not happen.
+    /// Connections with incorrect content. Must not occur.
     pub wrong: u64,
-    /// Nothing happened for a minute. Must not happen.
+    /// Connections without progress for a minute. Must not occur.
     pub hung: u64,
-    /// Bytes that arrived and were compared.
+    /// Octets that were received and compared.
     pub bytes: u64,
-    /// The first things that went wrong, in words.
+    /// Descriptions of the first errors.
     pub troubles: Vec<String>,
 }
 
-/// Words about troubles that are kept.
+/// Maximum number of stored descriptions.
 const TROUBLES: usize = 5;
 
 impl Tally {
@@ -75,18 +75,18 @@ impl Tally {
     }
 }
 
-/// How much of a load.
+/// Parameters of a load.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LoadConfig {
-    /// Connections at once.
+    /// Parallel connections.
     pub(super) workers: u64,
-    /// Connections in all, when they are counted.
+    /// Total connections, if limited.
     pub(super) most: Option<u64>,
-    /// How clients find their way.
+    /// Routes to the server.
     pub(super) way: Way,
-    /// One in so many connections is a long transfer.
+    /// One of so many connections is a long transfer.
     pub(super) long: u64,
-    /// The first connection's number; others' loads have other numbers.
+    /// Number of the first connection, which is distinct for each load.
     pub(super) first: u64,
     pub(super) seed: u64,
 }
@@ -97,7 +97,7 @@ impl LoadConfig {
     }
 }
 
-/// A load that runs.
+/// A running load.
 #[derive(Debug)]
 pub(super) struct Load {
     shared: Arc<Shared>,
@@ -111,7 +111,7 @@ struct Shared {
     stop: AtomicBool,
     next: AtomicU64,
     tally: Mutex<Tally>,
-    /// Uploads that did not end well: the server must not think that they did.
+    /// Uploads that failed: the server must not count them as complete.
     uploads: Mutex<Vec<(u64, u64)>>,
 }
 
@@ -133,24 +133,24 @@ impl Load {
         Self { shared, workers }
     }
 
-    /// What became of connections so far.
+    /// Returns the results so far.
     pub(super) fn so_far(&self) -> Tally {
         lock(&self.shared.tally).clone()
     }
 
-    /// Whether all connections that were asked for have been opened and have ended.
+    /// Returns true if all requested connections have ended.
     pub(super) fn is_done(&self) -> bool {
         self.workers.iter().all(JoinHandle::is_finished)
     }
 
-    /// Lets what runs come to its end, and looks at what the server thinks of it.
+    /// Waits for the open connections, and checks the server's view of them.
     pub(super) fn finish(self, bed: &Bed) -> Tally {
         self.shared.stop.store(true, Ordering::Relaxed);
         for worker in self.workers {
             let _ = worker.join(); // A panic there has been printed, and its connection counts.
         }
-        // The server hears of an end a little later than the client.
-        super::pause_ms(500);
+        // The server detects an end slightly later than the client.
+        super::sleep_ms(500);
         let mut tally = lock(&self.shared.tally).clone();
         for &(seed, bytes) in lock(&self.shared.uploads).iter() {
             if let Some(served) = bed.files.served(seed)
@@ -182,8 +182,8 @@ impl Shared {
             let refused = matches!(ended, Ended::Refused(_));
             lock(&self.tally).count(&task, &ended);
             if refused {
-                // Where nobody answers, asking without a pause is another test.
-                super::pause_ms(20);
+                // Continuous attempts without a listener are tested elsewhere.
+                super::sleep_ms(20);
             }
         }
     }

@@ -1,17 +1,17 @@
-//! Standard error that is not read: a full pipe in the place of a journal that hangs.
+//! Standard error that is not read: a full pipe in place of a hanging journal.
 //!
 //! ```text
 //!   read ──▶ blocked ──▶ read again ──▶ blocked, and asked to end
 //! ```
 //!
-//! Both gateways log at level debug to named pipes of this process. Throughput while the pipes are
-//! full is compared with throughput before and after. In the end a gateway that is asked to stop
-//! must do so although its pipe is full.
+//! Both gateways log at level debug to named pipes of this process. Throughput with full pipes is
+//! compared with throughput before and after. At the end a gateway with a full pipe must stop on
+//! request.
 
 use super::bed::{Bed, Setup, Side};
 use super::load::{Load, LoadConfig};
 use super::long::Long;
-use super::{ProofConfig, Verdict, failed, pause_ms};
+use super::{ProofConfig, Verdict, failed, sleep_ms};
 use crate::LabError;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -27,15 +27,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use units::Span;
 
-/// The download's content.
+/// Content of the download.
 const SEED: u64 = 9_000_004;
-/// Becomes the program that follows, with its standard error at `$0`.
+/// Executes the program that follows with its standard error at `$0`.
 const SCRIPT: &str = "exec \"$@\" 2>\"$0\"";
-/// Not a word longer than this for the end of a process whose pipe is full.
+/// Time limit for the end of a process with a full pipe.
 const END: Span = Span::from_secs(5);
-/// Where each gateway, on a host of its own, has its metrics.
+/// Address of each gateway's metrics, on its host.
 const METRICS: &str = "127.0.0.1:9100";
-/// What throughput keeps while the pipes are full. The short form only measures it.
+/// Fraction of the throughput that remains with full pipes. The short test only measures it.
 const SHARE: f64 = 0.98;
 
 pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), LabError> {
@@ -56,13 +56,13 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
     let long = Long::start(&bed, SEED);
     let load = Load::start(&bed, LoadConfig { workers: 8, ..LoadConfig::new(config.seed) });
     let seconds = if config.quick { 6 } else { 60 };
-    // The long download takes what the others leave of the way to the client.
+    // The long download uses the rate that the others leave.
     let rate = || -> Result<f64, LabError> {
         let before = received(&bed)?;
-        pause_ms(seconds * 1_000);
+        sleep_ms(seconds * 1_000);
         Ok((received(&bed)? - before) as f64 * 8.0 / seconds as f64 / 1e6)
     };
-    pause_ms(3_000);
+    sleep_ms(3_000);
     let read = rate()?;
     let before = load.so_far().complete;
     pipes.iter().try_for_each(Pipe::block)?;
@@ -106,7 +106,7 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
     Ok(())
 }
 
-/// Bytes that the client's host has received, with their headers.
+/// Returns the octets that the client's host has received, with headers.
 fn received(bed: &Bed) -> Result<u64, LabError> {
     let page = bed.net.client.run(|| fs::read_to_string("/proc/thread-self/net/dev"));
     let page = page.map_err(failed("/proc/thread-self/net/dev"))?;
@@ -115,7 +115,7 @@ fn received(bed: &Bed) -> Result<u64, LabError> {
     page.lines().find_map(value).ok_or_else(|| LabError::Proof("no interface eth0".to_owned()))
 }
 
-/// Lines that a gateway did not write, by its metrics.
+/// Returns the log lines that a gateway dropped, by its metrics.
 fn dropped(bed: &Bed, side: Side) -> std::io::Result<f64> {
     let ask = || {
         let mut stream = TcpStream::connect(METRICS)?;
@@ -128,24 +128,24 @@ fn dropped(bed: &Bed, side: Side) -> std::io::Result<f64> {
     page.lines().find_map(value).ok_or_else(|| std::io::Error::other("no such metric"))
 }
 
-/// Asks a gateway to end; how long it takes, as far as it is waited for.
+/// Stops a gateway; returns the time that this takes, up to a limit.
 fn end(bed: &mut Bed, side: Side) -> Result<Span, LabError> {
     let clock = Clock::new();
     let from = clock.now();
     let process = Pid::from_raw(bed.process(side).cast_signed());
     kill(process, Signal::SIGTERM).map_err(|errno| failed("kill")(errno.into()))?;
-    // The other one may have ended already: its own is what counts.
+    // The other gateway may have ended already.
     while !bed.has_ended(side) && clock.now().since(from) <= END {
-        pause_ms(20);
+        sleep_ms(20);
     }
     Ok(clock.now().since(from))
 }
 
-/// A named pipe, and who reads it.
+/// A named pipe and its reader.
 struct Pipe {
     side: Side,
     path: PathBuf,
-    /// Keeps it open, so that it blocks and does not break.
+    /// Keeps the pipe open, so that writes block instead of failing.
     held: File,
     reads: Arc<AtomicBool>,
     ends: Arc<AtomicBool>,
@@ -190,11 +190,11 @@ impl Pipe {
                     false => 0,
                 };
                 if count == 0 {
-                    pause_ms(5);
+                    sleep_ms(5);
                     continue;
                 }
                 let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
-                // The end is what is looked at.
+                // Only the end matters.
                 if lines.len() > 8 << 20 {
                     lines.clear();
                 }
@@ -212,10 +212,10 @@ impl Pipe {
         Ok(command)
     }
 
-    /// Reads no more, and fills the pipe to its last octet.
+    /// Stops reading, and fills the pipe completely.
     fn block(&self) -> Result<(), LabError> {
         self.reads.store(false, Ordering::Relaxed);
-        pause_ms(50);
+        sleep_ms(50);
         for length in [4096, 1] {
             loop {
                 match (&self.held).write(&vec![b'\n'; length]) {
@@ -232,7 +232,7 @@ impl Pipe {
         self.reads.store(true, Ordering::Relaxed);
     }
 
-    /// Waits for a line with these words.
+    /// Waits for a line that contains these words.
     fn await_line(&self, words: &str, patience: Span) -> bool {
         let clock = Clock::new();
         let from = clock.now();
@@ -244,7 +244,7 @@ impl Pipe {
             if clock.now().since(from) > patience {
                 return false;
             }
-            pause_ms(200);
+            sleep_ms(200);
         }
     }
 }

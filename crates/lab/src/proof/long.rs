@@ -1,17 +1,17 @@
-//! One transfer beside everything else, which goes on for as long as a proof wants.
+//! A transfer during a whole system test.
 
 use super::bed::Bed;
-use super::{Verdict, pause_ms};
+use super::{Verdict, sleep_ms};
 use crate::LabError;
 use rt::Clock;
 use std::thread::JoinHandle;
 use testbed::traffic::{self, File, Limits, Progress, Transfer, Way};
 use units::Span;
 
-/// How often its rate is looked at, milliseconds.
+/// Sampling interval of its rate in milliseconds.
 const LOOK_MS: u64 = 500;
 
-/// A download without an end.
+/// An unlimited download.
 #[derive(Debug)]
 pub(super) struct Long {
     progress: Progress,
@@ -19,7 +19,7 @@ pub(super) struct Long {
 }
 
 impl Long {
-    /// Begins one, by an intercepted connection.
+    /// Starts a download on an intercepted connection.
     pub(super) fn start(bed: &Bed, seed: u64) -> Self {
         let progress = Progress::default();
         let (server, seen) = (bed.server(), progress.clone());
@@ -32,21 +32,21 @@ impl Long {
         Self { progress, thread }
     }
 
-    /// Bytes so far.
+    /// Octets received so far.
     pub(super) fn bytes(&self) -> u64 {
         self.progress.bytes()
     }
 
-    /// Its rate over the next `milliseconds`, Mbit/s.
+    /// Returns the rate over the next `milliseconds`, in Mbit/s.
     pub(super) fn rate(&self, milliseconds: u64) -> f64 {
         let clock = Clock::new();
         let (from, bytes) = (clock.now(), self.bytes());
-        pause_ms(milliseconds);
+        sleep_ms(milliseconds);
         (self.bytes() - bytes) as f64 * 8.0 / clock.now().since(from).as_secs_f64() / 1e6
     }
 
-    /// Waits until its rate is `rate` Mbit/s and more; how long that took, if no longer than
-    /// `patience`, and the highest rate that was seen.
+    /// Waits until the rate is at least `rate` Mbit/s. Returns the time that this took, if less
+    /// than `patience`, and the highest observed rate.
     pub(super) fn await_rate(&self, rate: f64, patience: Span) -> (Option<Span>, f64) {
         let clock = Clock::new();
         let from = clock.now();
@@ -63,7 +63,7 @@ impl Long {
         }
     }
 
-    /// Ends it, and judges it.
+    /// Ends the download and verifies it.
     pub(super) fn finish(self, verdict: &mut Verdict) -> Result<(), LabError> {
         self.progress.stop();
         let ended = self.thread.join();

@@ -1,14 +1,14 @@
-//! Proofs: real gateways in network namespaces, something done to them, and what was lost.
+//! System tests: real gateways in network namespaces, with an injected fault under load.
 //!
 //! ```text
 //!   client ── terminal ══ emulator ══ hub ── server        Bed: processes of this program
-//!   Load: many connections, every byte of which can be computed again
+//!   Load: parallel connections with content that can be verified
 //! ```
 //!
-//! Each proof is one file with one function that does something to a `bed::Bed` under a
-//! `load::Load` and writes what it found into a [`Verdict`]. A proof fails when a promise is
-//! broken, and says which; what it cannot show on this machine it says as well. Everything lives
-//! in namespaces and processes that end with this one.
+//! Each system test is one file with one function that injects faults into a `bed::Bed` under a
+//! `load::Load` and records guarantees and measured values in a [`Verdict`]. A test fails if a
+//! guarantee is violated, and names it; it also reports what cannot be tested on this machine.
+//! Everything runs in namespaces and processes that end with this one.
 
 mod bed;
 mod clock_step;
@@ -35,21 +35,21 @@ pub use verdict::Verdict;
 
 use crate::LabError;
 use crate::files::write_whole;
-use common::{failed, pause_ms};
+use common::{failed, noise, sleep_ms};
 use rt::Clock;
 use std::path::Path;
 
-/// One proof.
+/// One system test.
 #[derive(Debug)]
 pub struct Entry {
-    /// Its name on the command line.
+    /// Name on the command line.
     pub name: &'static str,
-    /// What is done, in a line.
+    /// Description in one line.
     pub about: &'static str,
     run: fn(&ProofConfig, &mut Verdict) -> Result<(), LabError>,
 }
 
-/// All proofs, the long one last.
+/// All system tests, the longest last.
 pub const ALL: &[Entry] = &[
     Entry {
         name: "kill-terminal",
@@ -138,10 +138,10 @@ pub const ALL: &[Entry] = &[
     },
 ];
 
-/// The proofs of these names; all when there are none.
+/// Returns the system tests with these names, or all if there are none.
 ///
 /// # Errors
-/// When a name is not one of them.
+/// If a name is unknown.
 pub fn choose(names: &[String]) -> Result<Vec<&'static Entry>, LabError> {
     if names.is_empty() {
         return Ok(ALL.iter().collect());
@@ -156,7 +156,7 @@ pub fn choose(names: &[String]) -> Result<Vec<&'static Entry>, LabError> {
     names.iter().map(find).collect()
 }
 
-/// Runs one proof. What could not be set up counts as a failure and is told.
+/// Runs one system test. A failed set-up counts as a failure and is reported.
 pub fn prove(entry: &Entry, config: &ProofConfig) -> Verdict {
     let clock = Clock::new();
     let from = clock.now();
@@ -168,10 +168,10 @@ pub fn prove(entry: &Entry, config: &ProofConfig) -> Verdict {
     verdict
 }
 
-/// Writes verdicts to `path`, as JSON.
+/// Writes verdicts to `path` as JSON.
 ///
 /// # Errors
-/// When the file cannot be written.
+/// If the file cannot be written.
 pub fn write(verdicts: &[Verdict], path: &Path) -> Result<(), LabError> {
     let mut text = serde_json::to_string_pretty(verdicts).expect("verdicts are text and numbers");
     text.push('\n');
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn proofs_are_found_by_name_and_no_others() {
+    fn system_tests_are_selected_by_name() {
         assert_eq!(choose(&[]).unwrap().len(), ALL.len());
         assert_eq!(choose(&["kill-hub".to_owned()]).unwrap()[0].name, "kill-hub");
         let error = choose(&["kill".to_owned()]).unwrap_err().to_string();
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_told_apart() {
+    fn names_are_distinct() {
         let mut names: Vec<&str> = ALL.iter().map(|entry| entry.name).collect();
         names.sort_unstable();
         names.dedup();

@@ -1,15 +1,16 @@
-//! Gateways that hardly get a processor: 10 ms of each 100 ms.
+//! Gateways with little processor time: 10 ms of each 100 ms.
 //!
-//! By SIGSTOP and SIGCONT, which needs no rights and no control group. It is harsher than a quota
-//! of a tenth: a quota stops those who used it up, this stops them whatever they did.
+//! The processes are stopped by SIGSTOP and continued by SIGCONT, which needs no privileges or
+//! control group. This is stricter than a quota of a tenth, which only stops processes that have
+//! used it.
 //!
-//! Beside the load one download goes on all the time: a controller may take a gateway that sleeps
-//! for a link that is full, and what matters is how soon it finds out.
+//! A download runs in parallel to the load: a controller can mistake a stopped gateway for a full
+//! link, and must recover soon.
 
 use super::bed::{Bed, Setup, Side};
 use super::load::{Load, LoadConfig};
 use super::long::Long;
-use super::{ProofConfig, Verdict, failed, pause_ms};
+use super::{ProofConfig, Verdict, failed, sleep_ms};
 use crate::LabError;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -19,21 +20,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use units::Span;
 
-/// The download's content.
+/// Content of the download.
 const SEED: u64 = 9_000_002;
 const PERIOD: Span = Span::from_millis(100);
 const SHARE: Span = Span::from_millis(10);
-/// The download alone must come back to so much of its rate, within so long.
+/// Rate that the download alone must reach again, and the time limit for that.
 const RECOVERED: (f64, Span) = (0.9, Span::from_secs(20));
 
 pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), LabError> {
     let mut bed = Bed::new(&Setup::new(config.seed))?;
     let before = [bed.usage(Side::Terminal)?, bed.usage(Side::Hub)?];
     let long = Long::start(&bed, SEED);
-    pause_ms(2_000);
+    sleep_ms(2_000);
     let alone = long.rate(2_000);
     let load = Load::start(&bed, LoadConfig { workers: 24, ..LoadConfig::new(config.seed) });
-    pause_ms(1_000);
+    sleep_ms(1_000);
     let free = load.so_far();
     let throttle = Throttle::start([bed.process(Side::Terminal), bed.process(Side::Hub)])?;
     let seconds = if config.quick { 6 } else { 30 };
@@ -58,7 +59,7 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
     verdict.demand(tally.reset == 0, "no connection is reset for being slow");
     verdict.judge(tally);
     verdict.demand(bed.await_path(Span::from_secs(5)).is_ok(), "afterwards all is as before");
-    pause_ms(2_000);
+    sleep_ms(2_000);
     for (at, side) in Side::BOTH.into_iter().enumerate() {
         let after = bed.usage(side)?;
         let name = side.name();
@@ -71,7 +72,7 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
     bed.check()
 }
 
-/// Stops processes most of the time; dropping this lets them run.
+/// Stops processes most of the time; dropping it continues them.
 struct Throttle {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,

@@ -1,22 +1,21 @@
-//! Connections opened and closed without end: memory and descriptors are back where they were.
+//! Memory and descriptors after a large number of connections.
 //!
-//! What is compared is the rest after one load with the rest after another. Before the first one
-//! a gateway has not yet touched what it works with: pages of the program, buffers that are made
-//! when they are first needed and kept. A warm-up of the same load brings all of these; what is
-//! more after the soak than after the warm-up is lost.
+//! Two idle phases are compared, each after a load. A gateway that has just started has not yet
+//! touched all pages of its program or allocated the buffers that it keeps. A warm-up of the same
+//! load does so; a further increase after the soak is a leak.
 
 use super::bed::{Bed, Setup, Side};
 use super::load::{Load, LoadConfig};
-use super::{ProofConfig, Verdict, pause_ms};
+use super::{ProofConfig, Verdict, sleep_ms};
 use crate::LabError;
 use crate::live::Usage;
 use rt::Clock;
 
 /// Connections of a full run, and of its warm-up.
 const FULL: (u64, u64) = (100_000, 5_000);
-/// The same of a quick one.
+/// Connections of a quick run, and of its warm-up.
 const QUICK: (u64, u64) = (3_000, 1_500);
-/// Memory after may be so much above memory before.
+/// Accepted increase of memory.
 const ABOVE: f64 = 1.05;
 
 pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), LabError> {
@@ -28,14 +27,14 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
         ..Setup::new(config.seed)
     };
     let mut bed = Bed::new(&setup)?;
-    // A gateway sees within ten seconds that it rests, and gives back what is free.
+    // A gateway detects within ten seconds that it is idle, and releases free memory.
     let rest = if config.quick { 12_000 } else { 30_000 };
     let mut load = LoadConfig { workers: 64, long: 400, ..LoadConfig::new(config.seed) };
 
     load.most = Some(warm_up);
     let warm = watched(&mut bed, load, &mut |_| {})?;
     verdict.demand(warm.wrong + warm.truncated + warm.hung == 0, "nothing is lost in the warm-up");
-    pause_ms(rest);
+    sleep_ms(rest);
     let before = usages(&mut bed)?;
 
     load.first = warm_up + 1;
@@ -53,7 +52,7 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
     verdict.figure("connections_per_s", tally.started as f64 / seconds);
     verdict.demand(tally.reset + tally.refused == 0, "no connection is reset or refused");
     verdict.judge(tally);
-    pause_ms(rest);
+    sleep_ms(rest);
     let after = usages(&mut bed)?;
     for (at, side) in Side::BOTH.into_iter().enumerate() {
         compare(side, before[at], highest[at], after[at], verdict);
@@ -65,21 +64,21 @@ fn usages(bed: &mut Bed) -> Result<[Usage; 2], LabError> {
     Ok([bed.usage(Side::Terminal)?, bed.usage(Side::Hub)?])
 }
 
-/// Runs a load to its end and looks at both gateways each second.
+/// Runs a load to its end and samples both gateways each second.
 fn watched(
     bed: &mut Bed,
     config: LoadConfig,
     look: &mut dyn FnMut([Usage; 2]),
 ) -> Result<super::load::Tally, LabError> {
     let load = Load::start(bed, config);
-    let mut told = 0;
+    let mut reported = 0;
     while !load.is_done() {
-        pause_ms(1_000);
+        sleep_ms(1_000);
         bed.check()?;
         look(usages(bed)?);
         let so_far = load.so_far().started;
-        if so_far / 5_000 > told {
-            told = so_far / 5_000;
+        if so_far / 5_000 > reported {
+            reported = so_far / 5_000;
             eprintln!("soak: {so_far} connections");
         }
     }

@@ -1,4 +1,4 @@
-//! Connections of hostile clients that carry nothing any more, beside an honest client.
+//! Hostile clients with stalled connections, parallel to an honest client.
 //!
 //! ```text
 //!   hostile clients   downloads that they do not read, or read slowly, or only at first;
@@ -7,7 +7,7 @@
 //! ```
 
 use super::bed::{Bed, Setup, Side};
-use super::{ProofConfig, Verdict, failed, pause_ms};
+use super::{ProofConfig, Verdict, failed, sleep_ms};
 use crate::LabError;
 use rt::netlink::Netlink;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -21,21 +21,21 @@ use testbed::addresses;
 use testbed::traffic::{self, File, Limits, Progress, Transfer, Way};
 use units::Span;
 
-/// What the honest client keeps of what it has alone.
+/// Fraction of its throughput alone that the honest client keeps.
 const KEPT: f64 = 0.95;
-/// What it keeps of its fair share beside others that take all they can.
+/// Fraction of its fair share that it keeps in parallel to clients that use all they can.
 const KEPT_OF_SHARE: f64 = 0.8;
-/// The port of the server that does not read.
+/// Port of the server that does not read.
 const DEAF: u16 = 7_001;
-/// A slow reader takes so many bytes each second; a fast one so many before it stops.
+/// Octets per second of a slow reader; octets of a fast reader until it stops.
 const SLOW: usize = 1_000;
 const FAST: usize = 500_000;
-/// Bytes of a connection that is followed by the next.
+/// Octets of a short connection.
 const SHORT: usize = 20_000;
-/// How often hostile clients do something, milliseconds.
+/// Interval between actions of hostile clients in milliseconds.
 const STEP_MS: u64 = 50;
 
-/// A link, and what is done on it.
+/// A link with the traffic on it.
 struct Form {
     name: &'static str,
     link: &'static str,
@@ -78,23 +78,23 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
     forms.iter().try_for_each(|form| prove(form, config, verdict))
 }
 
-/// What a hostile client's connection does.
+/// The behaviour of a hostile client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// A download of which nothing is read.
     Download,
     /// An upload to a server that does not read.
     Upload,
-    /// A download of which so many bytes are read each second.
+    /// A download that is read at this rate in octets per second.
     Slow,
-    /// A download that is read as fast as it comes until so many bytes were.
+    /// A download that is read without delay up to so many octets.
     Fast,
-    /// A short download, and then another.
+    /// Consecutive short downloads.
     Churn,
 }
 
-/// What is done, by which connections, and what the honest client keeps of what it has alone:
-/// clients that take all they can have their shares of the link as well.
+/// The behaviour and number of the connections, and the fraction of the honest client's throughput
+/// that must remain: clients that use all they can have their fair shares of the link.
 const ATTACKS: [(&str, &[Kind], f64); 4] = [
     ("stalled_downloads", &[Kind::Download], KEPT),
     ("stalled_uploads", &[Kind::Upload], KEPT),
@@ -119,7 +119,7 @@ fn prove(form: &Form, config: &ProofConfig, verdict: &mut Verdict) -> Result<(),
     for (name, kinds, part) in ATTACKS {
         let share = if part < KEPT { part / f64::from(form.clients + 1) } else { part };
         let attack = Attack::start(&bed, form, kinds);
-        pause_ms(form.settle_ms);
+        sleep_ms(form.settle_ms);
         let beside = measure(&bed, form, verdict)?;
         verdict.figure(&format!("{}_{name}_connections", form.name), attack.finish()? as f64);
         for (at, way) in ["download", "upload"].into_iter().enumerate() {
@@ -136,25 +136,25 @@ fn prove(form: &Form, config: &ProofConfig, verdict: &mut Verdict) -> Result<(),
             let memory = bed.usage(side)?.resident as f64;
             verdict.figure(&format!("{}_{name}_{}_bytes", form.name, side.name()), memory);
         }
-        // What was reset goes from the gateways.
-        pause_ms(3_000);
+        // Reset connections are removed by the gateways.
+        sleep_ms(3_000);
     }
     drop(deaf);
     bed.check()
 }
 
-/// An address of a hostile client.
+/// Returns an address of a hostile client.
 fn client(number: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 1, 0, 66 + number)
 }
 
-/// The rates of the honest client's download and upload that are begun now, Mbit/s.
+/// Starts a download and an upload of the honest client; returns their rates in Mbit/s.
 fn measure(bed: &Bed, form: &Form, verdict: &mut Verdict) -> Result<[f64; 2], LabError> {
     let honest = [Honest::start(bed, true), Honest::start(bed, false)];
-    // Until both run at full speed.
-    pause_ms(8_000);
+    // Until both have reached their rate.
+    sleep_ms(8_000);
     let before = honest.each_ref().map(Honest::bytes);
-    pause_ms(form.measured_ms);
+    sleep_ms(form.measured_ms);
     let after = honest.each_ref().map(Honest::bytes);
     let rate = |at: usize| (after[at] - before[at]) as f64 * 8.0 / form.measured_ms as f64 / 1e3;
     let rates = [rate(0), rate(1)];
@@ -169,7 +169,7 @@ fn measure(bed: &Bed, form: &Form, verdict: &mut Verdict) -> Result<[f64; 2], La
     Ok(rates)
 }
 
-/// A transfer of the honest client's without an end.
+/// An unlimited transfer of the honest client.
 struct Honest {
     progress: Progress,
     thread: JoinHandle<Transfer>,
@@ -194,7 +194,7 @@ impl Honest {
     }
 }
 
-/// A server that accepts connections and reads nothing.
+/// A server that accepts connections and does not read.
 struct Deaf {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -217,7 +217,7 @@ impl Deaf {
                 while let Ok((stream, _)) = listener.accept() {
                     kept.push(stream);
                 }
-                pause_ms(STEP_MS);
+                sleep_ms(STEP_MS);
             }
         });
         Ok(Self { stop, thread: Some(thread) })
@@ -233,7 +233,7 @@ impl Drop for Deaf {
     }
 }
 
-/// Hostile clients that are at it.
+/// Running hostile clients.
 struct Attack {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<usize>,
@@ -252,21 +252,21 @@ impl Attack {
                     all.push(Hostile::new(kinds[number % kinds.len()], from, server));
                 }
                 all.iter_mut().for_each(Hostile::step);
-                pause_ms(STEP_MS);
+                sleep_ms(STEP_MS);
             }
             all.iter().filter(|hostile| hostile.stream.is_some()).count()
         });
         Self { stop, thread }
     }
 
-    /// Ends it; connections that there were.
+    /// Stops them; returns the number of connections.
     fn finish(self) -> Result<usize, LabError> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().map_err(|_| LabError::Proof("hostile clients panicked".to_owned()))
     }
 }
 
-/// One connection of a hostile client's.
+/// One connection of a hostile client.
 struct Hostile {
     kind: Kind,
     from: Ipv4Addr,
@@ -281,7 +281,7 @@ impl Hostile {
         Self { kind, from, server, stream, read: 0 }
     }
 
-    /// What it does now and then.
+    /// Performs the periodic action of the connection.
     fn step(&mut self) {
         match self.kind {
             Kind::Download => {}
@@ -321,7 +321,7 @@ impl Hostile {
     }
 }
 
-/// A connection from a hostile client's address; none where it is refused.
+/// Connects from a hostile client's address; `None` if refused.
 fn open(kind: Kind, from: Ipv4Addr, server: SocketAddr) -> Option<TcpStream> {
     let to = match kind {
         Kind::Upload => SocketAddr::new(addresses::SERVER.0.into(), DEAF),

@@ -1,27 +1,27 @@
-//! What a proof found.
+//! The result of a system test.
 
 use super::load::Tally;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What a proof found.
+/// The result of a system test.
 #[derive(Clone, Debug, Serialize)]
 pub struct Verdict {
-    /// Which proof.
+    /// Name of the test.
     pub proof: &'static str,
-    /// Whether it was the short form.
+    /// Whether the test was shortened.
     pub quick: bool,
-    /// How long it took, seconds.
+    /// Duration in seconds.
     pub seconds: f64,
-    /// Promises that were broken.
+    /// Violated guarantees.
     pub broken: Vec<String>,
-    /// Promises that were kept.
+    /// Guarantees that held.
     pub kept: Vec<String>,
-    /// What the load saw, where there was one.
+    /// Results of the load, if there was one.
     pub load: Option<Tally>,
-    /// Figures, by what they are; units are part of the names.
+    /// Measured values; names end in the unit.
     pub figures: BTreeMap<String, f64>,
-    /// What else the reader should know.
+    /// Remarks.
     pub notes: Vec<String>,
 }
 
@@ -39,12 +39,12 @@ impl Verdict {
         }
     }
 
-    /// Whether every promise was kept.
+    /// Returns true if all guarantees held.
     pub fn passed(&self) -> bool {
         self.broken.is_empty()
     }
 
-    /// Notes a promise, and whether it was kept.
+    /// Records a guarantee and whether it held.
     pub(super) fn demand(&mut self, holds: bool, promise: &str) {
         let list = if holds { &mut self.kept } else { &mut self.broken };
         list.push(promise.to_owned());
@@ -58,8 +58,8 @@ impl Verdict {
         self.notes.push(text.into());
     }
 
-    /// What every load must have seen: no byte wrong, no connection cut short without a reset,
-    /// none that hangs, and some that were carried to their end.
+    /// Records the guarantees of every load: no incorrect content, no premature end, no hanging
+    /// connection, and some completed connections.
     pub(super) fn judge(&mut self, tally: Tally) {
         self.demand(tally.wrong == 0, "no byte is lost, doubled or reordered");
         self.demand(tally.truncated == 0, "what is cut short ends by a reset, never silently");
@@ -71,7 +71,7 @@ impl Verdict {
         self.load = Some(tally);
     }
 
-    /// One line for people.
+    /// Formats the result as one line.
     pub fn line(&self) -> String {
         let word = if self.passed() { "holds" } else { "FAILS" };
         let mut text = format!("{:<17} {word}  {:6.1} s", self.proof, self.seconds);
@@ -102,7 +102,7 @@ impl Verdict {
     }
 }
 
-/// Whole numbers without a fraction, others with three digits of one.
+/// Formats integers without decimals, and other numbers with three.
 fn number(value: f64) -> String {
     if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.3}") }
 }
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_broken_promise_fails_and_is_named() {
+    fn a_violated_guarantee_fails_and_is_named() {
         let mut verdict = Verdict::new("kill-hub", true);
         verdict.judge(Tally { started: 9, complete: 8, reset: 1, ..Tally::default() });
         assert!(verdict.passed());

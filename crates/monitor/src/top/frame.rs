@@ -1,11 +1,11 @@
-//! One picture of the live view: lines of styled text, for a screen or a file.
+//! One frame of the live view: lines of styled text, for a screen or a file.
 
 use super::sampler::{Flow, Sampler};
 use crate::table::state;
 use crate::words::{bytes, count, fit, fit_right, or_dash, rate, safe, share, spark, time};
 use crate::{Connection, Terminal};
 
-/// How a piece of text looks where that is possible.
+/// Style of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     Plain,
@@ -16,23 +16,23 @@ pub(crate) enum Style {
     Heading,
 }
 
-/// A line: pieces from left to right.
+/// A line of styled pieces.
 pub(crate) type Line = Vec<(String, Style)>;
 
-/// What is looked at, and how much room there is.
+/// The displayed data, and the available size.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Look {
     pub(crate) order: Order,
     pub(crate) paused: bool,
-    /// The first connection to show, in their order.
+    /// Index of the first displayed connection.
     pub(crate) first: usize,
     pub(crate) width: usize,
     pub(crate) height: usize,
-    /// Whether there is somebody to press them.
+    /// Whether keys can be pressed.
     pub(crate) keys: bool,
 }
 
-/// What connections are ordered by, the most first.
+/// Sort key of connections, in descending order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Order {
     #[default]
@@ -73,14 +73,14 @@ impl Order {
     }
 }
 
-/// The picture.
+/// Returns the lines of the frame.
 pub(crate) fn frame(sampler: &Sampler, look: &Look) -> Vec<Line> {
     let mut lines = head(sampler, look);
     lines.push(Vec::new());
     let (wide, names) = (look.width >= 150, name_width(sampler));
     let heading = |text: String| vec![(fit(&text, look.width), Style::Heading)];
     lines.push(heading(terminal_heading(names, wide)));
-    // Terminals have half of the room at most, connections what is left.
+    // Terminals use at most half of the lines, and connections the rest.
     let room = look.height.saturating_sub(lines.len() + 3);
     let terminals = &sampler.status().terminals;
     let shown = terminals.len().min((room / 2).max(1));
@@ -136,7 +136,7 @@ fn head(sampler: &Sampler, look: &Look) -> Vec<Line> {
     ]
 }
 
-/// Room for terminals' names.
+/// Returns the column width of terminals' names.
 fn name_width(sampler: &Sampler) -> usize {
     let names = sampler.status().terminals.iter().map(|one| one.terminal.chars().count());
     names.max().unwrap_or(0).clamp(8, 20)
@@ -161,7 +161,7 @@ fn terminal_heading(names: usize, wide: bool) -> String {
     text
 }
 
-/// What it may be sent: its session's rate, or its share of a link that several use.
+/// Returns the rate limit: of the session, or the allocation of a shared link.
 fn may_send(one: &Terminal) -> Option<u64> {
     let (own, share) = (one.rate_bits_per_second, one.share_bits_per_second);
     share.map_or(own, |share| Some(own.map_or(share, |own| own.min(share))))
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_picture_has_what_matters_in_order() {
+    fn the_frame_contains_the_important_values_in_order() {
         let look = Look { width: 160, height: 40, keys: true, ..Look::default() };
         let lines = text(&look);
         let page = lines.join("\n");
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn it_fits_whatever_room_there_is() {
+    fn the_frame_fits_every_size() {
         for (width, height) in [(80, 24), (160, 50), (20, 5), (1, 1), (0, 0), (200, 9)] {
             let look = Look { width, height, first: 99, ..Look::default() };
             assert!(text(&look).len() <= height, "{width}×{height}");

@@ -1,4 +1,4 @@
-//! A live view: what a gateway does, once a second.
+//! A live view of a gateway, updated once per second.
 
 mod frame;
 mod sampler;
@@ -13,39 +13,39 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 use units::{Instant, Span};
 
-/// Connections asked for at a time, and how many such pages.
+/// Connections per request, and maximum number of such requests.
 const PAGE: usize = 500;
 const PAGES: usize = 20;
 
-/// How to look.
+/// Options of the live view.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The time between two looks.
+    /// Interval between updates.
     pub interval: Span,
-    /// End after so many looks.
+    /// Maximum number of updates.
     pub count: Option<u64>,
-    /// Only one terminal's connections.
+    /// Only connections of one terminal.
     pub terminal: Option<String>,
 }
 
 impl Default for Options {
-    /// Each second, until somebody has seen enough, everything.
+    /// Updates every second without limit, of all connections.
     fn default() -> Self {
         Self { interval: Span::from_secs(1), count: None, terminal: None }
     }
 }
 
-/// Shows the gateway at `socket`, or the only one of this machine, until somebody has seen enough:
-/// on a terminal as a screen that renews itself, elsewhere as one page after another.
+/// Shows the gateway at `socket`, or the only one of this machine, until the user quits: as a
+/// screen on a terminal, otherwise as one page after another.
 ///
 /// # Errors
-/// When the gateway cannot be asked any more.
+/// If the gateway does not respond.
 pub fn run(socket: Option<&Path>, options: &Options) -> Result<(), Error> {
     let mut client = Client::find(socket)?;
     if std::io::stdout().is_terminal() {
         let mut screen = Screen::open()?;
         let result = live(&mut client, options, &mut screen);
-        // Whatever happened, the terminal is given back first.
+        // The terminal is restored before errors are handled.
         drop(screen);
         result
     } else {
@@ -53,7 +53,7 @@ pub fn run(socket: Option<&Path>, options: &Options) -> Result<(), Error> {
     }
 }
 
-/// What there is to see now, with the rates since the last look.
+/// Queries the gateway; returns the data with the rates since the last update.
 fn look(
     client: &mut Client,
     options: &Options,

@@ -1,13 +1,13 @@
-//! From counters to rates: what has changed since the last look.
+//! Computes rates from counters.
 
 use crate::{Connection, Status};
 use std::collections::{BTreeMap, VecDeque};
 use units::Instant;
 
-/// Looks that are remembered for the lines of blocks.
+/// Number of samples in a sparkline.
 const HISTORY: usize = 60;
 
-/// What was seen, and how fast it changes.
+/// The last samples and the rates between them.
 #[derive(Debug, Default)]
 pub(crate) struct Sampler {
     status: Status,
@@ -15,27 +15,27 @@ pub(crate) struct Sampler {
     terminals: BTreeMap<String, Way>,
     seen: BTreeMap<u64, (u64, u64)>,
     at: Option<Instant>,
-    /// What went through the datagram socket.
+    /// Traffic of the datagram socket.
     link: (Flow, u64, u64),
 }
 
-/// Bits per second each way.
+/// Bits per second in each direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Flow {
-    /// From this side's sockets, towards the other gateway.
+    /// From local sockets to the peer.
     pub(crate) out: f64,
-    /// From the other gateway, to this side's sockets.
+    /// From the peer to local sockets.
     pub(crate) back: f64,
 }
 
-/// A terminal's way lately.
+/// Recent values of a terminal.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Way {
-    /// Its goodput.
+    /// Goodput.
     pub(crate) flow: Flow,
-    /// The share of data packets that were retransmitted.
+    /// Fraction of data packets that were retransmissions.
     pub(crate) again: f64,
-    /// Goodput at each look, both ways together.
+    /// Goodput of each sample, as the sum of both directions.
     pub(crate) history: VecDeque<f64>,
     sent: u64,
     received: u64,
@@ -44,11 +44,11 @@ pub(crate) struct Way {
 }
 
 impl Sampler {
-    /// Takes what was seen at `now`.
+    /// Adds the status at `now`.
     pub(crate) fn take(&mut self, now: Instant, status: Status, connections: Vec<Connection>) {
         let seconds =
             self.at.map(|at| now.since(at).as_secs_f64()).filter(|&seconds| seconds > 0.0);
-        // What began anew, or was not seen before, has no rate yet.
+        // A new or restarted terminal has no rate yet.
         let rate = |new: u64, old: u64| {
             seconds.map_or(0.0, |seconds| new.saturating_sub(old) as f64 * 8.0 / seconds)
         };
@@ -85,7 +85,7 @@ impl Sampler {
             .into_iter()
             .map(|one| {
                 let (from, to) = (one.bytes_from_socket, one.bytes_to_socket);
-                // A connection that is new has done all of it since the last look.
+                // All traffic of a new connection occurred since the last sample.
                 let (old_from, old_to) = before.get(&one.number).copied().unwrap_or((0, 0));
                 self.seen.insert(one.number, (from, to));
                 let flow = Flow { out: rate(from, old_from), back: rate(to, old_to) };
@@ -96,22 +96,22 @@ impl Sampler {
         self.at = Some(now);
     }
 
-    /// The last status.
+    /// Returns the last status.
     pub(crate) fn status(&self) -> &Status {
         &self.status
     }
 
-    /// The last connections, with their rates.
+    /// Returns the last connections with their rates.
     pub(crate) fn connections(&self) -> &[(Connection, Flow)] {
         &self.connections
     }
 
-    /// A terminal's way lately.
+    /// Returns the recent values of a terminal.
     pub(crate) fn way(&self, terminal: &str) -> Option<&Way> {
         self.terminals.get(terminal)
     }
 
-    /// What goes through the datagram socket, everything included.
+    /// Returns the total traffic of the datagram socket.
     pub(crate) fn link(&self) -> Flow {
         self.link.0
     }
@@ -149,7 +149,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn rates_are_what_has_changed_over_time() {
+    fn rates_are_differences_over_time() {
         let sampler = two_looks();
         let way = sampler.way("boat").unwrap();
         assert_eq!((way.flow.out, way.flow.back, way.again), (1e6, 0.0, 0.1));
@@ -163,7 +163,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_terminal_that_began_anew_has_no_negative_rate_and_history_is_bounded() {
+    fn a_restarted_terminal_has_no_negative_rate_and_history_is_bounded() {
         let mut sampler = two_looks();
         let mut status = example();
         status.terminals[0].stream_bytes_sent = 10;

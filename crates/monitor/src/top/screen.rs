@@ -1,4 +1,4 @@
-//! A terminal's screen: taken over, drawn on, and given back however it ends.
+//! The screen of a terminal, which is restored on every exit.
 
 use super::frame::{Line, Style};
 use crossterm::cursor::{Hide, MoveTo, Show};
@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 use units::Span;
 
-/// What somebody wants.
+/// An action of the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Key {
     Quit,
@@ -21,7 +21,7 @@ pub(crate) enum Key {
     Other,
 }
 
-/// The screen; dropping it gives it back.
+/// The screen; dropping it restores the terminal.
 #[derive(Debug)]
 pub(crate) struct Screen {
     out: io::Stdout,
@@ -36,13 +36,13 @@ impl Screen {
         Ok(screen)
     }
 
-    /// Columns and lines.
+    /// Returns columns and lines.
     pub(crate) fn size(&self) -> (usize, usize) {
         let (width, height) = terminal::size().unwrap_or((80, 24));
         (width.into(), height.into())
     }
 
-    /// Draws the picture over the one before, without a moment of nothing between them.
+    /// Draws a frame over the previous one without flicker.
     pub(crate) fn show(&mut self, lines: &[Line]) -> io::Result<()> {
         let (width, height) = self.size();
         let mut picture = Vec::with_capacity(16 * 1024);
@@ -63,7 +63,7 @@ impl Screen {
         self.out.flush()
     }
 
-    /// What is wanted, if somebody says so within `patience`.
+    /// Returns the next action of the user within `patience`.
     pub(crate) fn key(&mut self, patience: Span) -> io::Result<Option<Key>> {
         if !event::poll(Duration::from_nanos(patience.as_nanos()))? {
             return Ok(None);
@@ -77,7 +77,7 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // There is nobody to tell if this fails.
+        // An error cannot be reported here.
         let _ = queue!(self.out, Show, LeaveAlternateScreen);
         let _ = self.out.flush();
         let _ = terminal::disable_raw_mode();

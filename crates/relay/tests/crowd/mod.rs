@@ -1,5 +1,5 @@
-//! A hub and many terminals on one link, under virtual time: a line in each direction with a
-//! queue that is never full, as a modem has it, and 300 ms.
+//! A hub and many terminals on one link under virtual time: in each direction a transmitter with an
+//! unlimited queue, as in a modem, and a delay of 300 ms.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part of the rig")]
 
 use relay::{
@@ -10,21 +10,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use units::{BitRate, Instant, RngStream, Serializer, Span};
 
-/// One way.
+/// One-way delay.
 pub const DELAY: Span = Span::from_millis(300);
 
-/// One terminal, and what its applications have.
+/// A terminal and the state of its applications.
 pub struct Boat {
     pub relay: Relay,
-    /// What it is to the hub, while it is there.
+    /// Its identifier at the hub while it is connected.
     pub peer: Option<PeerId>,
-    /// Nothing comes from it any more, and it hears nothing.
+    /// Whether it neither sends nor receives any more.
     is_gone: bool,
-    /// Bytes read of each stream.
+    /// Octets read from each stream.
     pub read: BTreeMap<StreamId, u64>,
-    /// When streams had come to their end.
+    /// When streams ended.
     pub ended: BTreeMap<StreamId, Instant>,
-    /// Bytes it still writes to streams, as fast as it may.
+    /// Octets to write to streams, without delay.
     uploads: BTreeSet<StreamId>,
     noted: Option<Instant>,
 }
@@ -33,21 +33,21 @@ pub struct Crowd {
     pub now: Instant,
     pub hub: Hub,
     pub boats: Vec<Boat>,
-    /// From the hub, and to it.
+    /// The link from the hub, and to the hub.
     rates: [BitRate; 2],
     lines: [Serializer; 2],
-    /// The longest that a packet has waited in front of the line from the hub, and to it.
+    /// Maximum queuing delay of either direction.
     pub waited: [Span; 2],
-    /// Octets offered to the lines.
+    /// Octets offered to either direction.
     pub octets: [u64; 2],
     /// Octets offered by each terminal.
     pub up: Vec<u64>,
     wire: BTreeMap<(Instant, u64), (usize, bool, Vec<u8>)>,
     sequence: u64,
     wake: BTreeSet<(Instant, usize)>,
-    /// Bytes read at the hub, by terminal.
+    /// Octets read at the hub, by terminal.
     pub hub_read: BTreeMap<PeerId, u64>,
-    /// What came for a terminal that a test plays by itself, and octets sent to it.
+    /// Datagrams for a terminal that a test implements itself, and octets sent to it.
     pub heard: Vec<Vec<u8>>,
     pub octets_to_other: u64,
     scratch: Vec<u8>,
@@ -57,7 +57,7 @@ fn address(boat: usize) -> SocketAddr {
     SocketAddr::from(([10, 0, (boat >> 8) as u8, boat as u8], 4500))
 }
 
-/// The terminal with a number, in its life that begins now.
+/// Creates the terminal with a number, in a new process instance.
 fn terminal(number: usize, life: u64, now: Instant, [down, up]: [BitRate; 2]) -> Relay {
     let name = format!("boat-{number}");
     let config = RelayConfig::new(&name).with_rates(Some(up), Some(down));
@@ -65,7 +65,7 @@ fn terminal(number: usize, life: u64, now: Instant, [down, up]: [BitRate; 2]) ->
 }
 
 impl Crowd {
-    /// `count` terminals on a link with these rates from the hub and to it.
+    /// Creates `count` terminals on a link with these rates from and to the hub.
     pub fn new(count: usize, down: BitRate, up: BitRate, plans: Plans) -> Self {
         let mut crowd = Self::with_places(count, count + 1, [down, up], plans);
         let all_here = |crowd: &Self| crowd.boats.iter().all(|boat| boat.relay.is_answered());
@@ -74,7 +74,7 @@ impl Crowd {
         crowd
     }
 
-    /// `count` terminals that have begun to ask for the hub's `places`.
+    /// Creates `count` terminals that begin to connect to a hub with `places` slots.
     pub fn with_places(
         count: usize,
         places: usize,
@@ -111,7 +111,7 @@ impl Crowd {
             octets_to_other: 0,
             scratch: vec![0; 1 << 16],
         };
-        // They come one after another, as ships do.
+        // They start one after another.
         for number in 0..count {
             crowd.attend(number);
             crowd.run(Span::from_millis(5), |_| false);
@@ -119,27 +119,27 @@ impl Crowd {
         crowd
     }
 
-    /// A terminal stops, and says so.
+    /// Stops a terminal gracefully.
     pub fn leave(&mut self, boat: usize) {
         self.boats[boat].relay.close(self.now);
         self.attend(boat);
         self.boats[boat].is_gone = true;
     }
 
-    /// A terminal that has left starts anew.
+    /// Restarts a terminal that has stopped.
     pub fn come_again(&mut self, boat: usize) {
         self.boats[boat].relay = terminal(boat, self.now.as_nanos(), self.now, self.rates);
         self.boats[boat].is_gone = false;
         self.attend(boat);
     }
 
-    /// A terminal is heard of no more.
+    /// Removes a terminal without a message.
     pub fn vanish(&mut self, boat: usize) {
         self.boats[boat].is_gone = true;
     }
 
-    /// Opens a stream: the server called `bulk` sends for ever, `sink` reads, `answer` sends 1,000
-    /// bytes and ends, `urgent` does so too and is urgent.
+    /// Opens a stream: the server `bulk` sends without end, `sink` reads, `answer` sends 1,000
+    /// octets and a FIN, and `urgent` does so with high priority.
     pub fn open(&mut self, boat: usize, server: &str) -> Option<StreamId> {
         let target = Target::name(server, 80);
         let stream = self.boats[boat].relay.open(self.now, target, Priority::Normal).ok()?;
@@ -150,7 +150,7 @@ impl Crowd {
         Some(stream)
     }
 
-    /// Runs until `done` or for `limit`; says whether it was done.
+    /// Runs until `done` or for `limit`; returns whether it was done.
     pub fn run(&mut self, limit: Span, mut done: impl FnMut(&Self) -> bool) -> bool {
         let end = self.now + limit;
         loop {
@@ -179,7 +179,7 @@ impl Crowd {
         }
     }
 
-    /// Bytes read by a terminal's applications, by stream.
+    /// Returns the octets read by a terminal's applications, by stream.
     pub fn read(&self, boat: usize) -> Vec<u64> {
         self.boats[boat].read.values().copied().collect()
     }
@@ -202,7 +202,7 @@ impl Crowd {
         }
     }
 
-    /// Lets a terminal do what it has to do, and notes when it wants to be called.
+    /// Lets a terminal process its events, and stores its next timeout.
     fn attend(&mut self, number: usize) {
         let now = self.now;
         let boat = &mut self.boats[number];
@@ -263,7 +263,7 @@ impl Crowd {
         }
     }
 
-    /// A datagram of a terminal that a test plays by itself: the one after all others.
+    /// Delivers a datagram of a terminal that a test implements itself, after all others.
     pub fn send_as_other(&mut self, datagram: Vec<u8>) {
         self.offer(true, self.boats.len(), datagram);
     }
@@ -344,12 +344,12 @@ impl Crowd {
     }
 }
 
-/// Writes as much as a stream takes, so that it tells when it takes more.
+/// Writes until the stream is blocked, so that it reports when it is writable.
 fn fill(now: Instant, relay: &mut Relay, stream: StreamId, bytes: &[u8]) {
     while relay.write(now, stream, bytes).is_ok_and(|taken| taken == bytes.len()) {}
 }
 
-/// Jain's index of fairness: 1 where all have the same.
+/// Returns Jain's fairness index: 1 for equal shares.
 pub fn jain(shares: &[u64]) -> f64 {
     let sum: f64 = shares.iter().map(|&share| share as f64).sum();
     let squares: f64 = shares.iter().map(|&share| (share as f64).powi(2)).sum();

@@ -1,5 +1,5 @@
-//! Two relays and a pipe that misbehaves as told, under virtual time; and applications on both
-//! ends that check every byte.
+//! Two relays and a link with impairments under virtual time, and applications on both ends that
+//! verify every octet.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part of the rig")]
 
 use relay::{
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use units::{BitRate, Instant, RngStream, Serializer, Span};
 
-/// What the pipe does to each datagram, with these probabilities.
+/// Probabilities of the impairments of each datagram.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
     pub loss: f64,
@@ -25,23 +25,23 @@ pub enum Side {
     Hub,
 }
 
-/// How an application treats a stream.
+/// Behaviour of an application on a stream.
 #[derive(Clone, Debug, Default)]
 pub struct App {
-    /// Bytes it still has to write; then it ends its half.
+    /// Octets to write before the FIN.
     pub to_write: u64,
     pub written: u64,
     pub read: u64,
-    /// It ends its half when all is written (and, echoing, all is read).
+    /// Sends a FIN when all is written (and, for an echo, all is read).
     pub end: bool,
     pub end_sent: bool,
-    /// It sends back what it reads.
+    /// Echoes what it reads.
     pub echo: bool,
-    /// Its peer does.
+    /// Its peer echoes.
     pub echoed: bool,
-    /// It does not read.
+    /// Does not read.
     pub deaf: bool,
-    /// It reads so many bytes and then no more.
+    /// Reads so many octets and then stops.
     pub deaf_after: Option<u64>,
     pub accepted: bool,
     pub ended: bool,
@@ -54,7 +54,7 @@ pub struct App {
 }
 
 impl App {
-    /// Writes `bytes` and ends.
+    /// Writes `bytes` and sends a FIN.
     pub fn writer(bytes: u64) -> Self {
         Self { to_write: bytes, end: true, ..Self::default() }
     }
@@ -64,7 +64,7 @@ impl App {
     }
 }
 
-/// The byte at `offset` of a stream, in the direction away from the opener or back.
+/// Returns the octet at `offset` of a stream in either direction.
 pub fn pattern(stream: StreamId, back: bool, offset: u64) -> u8 {
     let mixed = (offset ^ u64::from(stream.number()) << 20 ^ u64::from(back) << 60)
         .wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -80,11 +80,11 @@ pub struct Rig {
     pub terminal_config: RelayConfig,
     pub hub_config: RelayConfig,
     pub faults: Faults,
-    /// One way.
+    /// One direction.
     pub delay: Span,
-    /// Largest IP packet that passes.
+    /// Path MTU of IP packets.
     pub path_mtu: usize,
-    /// Nothing passes before this.
+    /// End of an outage.
     pub dark_until: Instant,
     lines: [Serializer; 2],
     queue: Span,
@@ -93,19 +93,19 @@ pub struct Rig {
     rng: RngStream,
     pub peer: Option<PeerId>,
     pub apps: BTreeMap<Key, App>,
-    /// Every event, for tests that look.
+    /// All events, for tests that inspect them.
     pub disconnected: Vec<(Side, DisconnectReason)>,
-    /// Streams whose both halves are done, and what was read of each.
+    /// Streams that are closed in both directions, and the octets read from each.
     pub over: Vec<(Side, StreamId, u64)>,
     pub connected: Vec<(Side, Instant)>,
-    /// IP bytes and packets offered to the pipe by each side.
+    /// Octets and packets at the IP layer that each side has sent.
     pub offered: [(u64, u64); 2],
-    /// Largest receive memory seen at each side.
+    /// Maximum receive buffer of each side.
     pub fullest: [usize; 2],
     seed: u64,
 }
 
-/// The client that a stream is for.
+/// The client of a stream.
 fn owner(target: &Target) -> Owner {
     let source = target.source.map(|source| source.ip());
     match source {
@@ -119,7 +119,7 @@ fn home() -> SocketAddr {
 }
 
 impl Rig {
-    /// Two relays over 300 ms each way at `rate` down (hub to terminal) and up.
+    /// Creates two relays with one-way delays of 300 ms, and `rate` from the hub and to it.
     pub fn new(seed: u64, down: BitRate, up: BitRate) -> Self {
         let terminal = RelayConfig::new("boat").with_rates(Some(up), Some(down));
         let hub = RelayConfig::new("hub").with_rates(Some(down), Some(up));
@@ -155,7 +155,7 @@ impl Rig {
         }
     }
 
-    /// The lines from the terminal and from the hub have these rates.
+    /// Sets the rates of the links from the terminal and from the hub.
     pub fn set_lines(&mut self, up: BitRate, down: BitRate) {
         self.lines = [up, down].map(Serializer::new);
     }
@@ -181,7 +181,7 @@ impl Rig {
         }
     }
 
-    /// Opens a stream at the terminal. The server's part is said by the name: `echo`, `sink`,
+    /// Opens a stream at the terminal. The name selects the server's behaviour: `echo`, `sink`,
     /// `source-N`, `refuse`, `deaf`.
     #[allow(clippy::needless_pass_by_value, reason = "made for the call, mostly")]
     pub fn open(&mut self, server: &str, app: App) -> StreamId {
@@ -197,7 +197,7 @@ impl Rig {
         self.open_for(Target::name(server, 80), priority, app)
     }
 
-    /// Opens a stream on behalf of the client with this number, at both ends.
+    /// Opens a stream of the client with this number, at both ends.
     pub fn open_by(&mut self, client: u8, server: &str, app: &App) -> StreamId {
         let source = SocketAddr::from(([10, 0, 0, client], 1));
         let target = Target::name(server, 80).from(source);
@@ -224,7 +224,7 @@ impl Rig {
         &self.apps[&(side, stream)]
     }
 
-    /// Runs until `done` or for `limit`; says whether it was done.
+    /// Runs until `done` or for `limit`; returns whether it was done.
     pub fn run(&mut self, limit: Span, mut done: impl FnMut(&Self) -> bool) -> bool {
         let end = self.now + limit;
         loop {
@@ -252,7 +252,7 @@ impl Rig {
         }
     }
 
-    /// Lets everything happen that is due.
+    /// Processes all due events.
     fn settle(&mut self) {
         self.take_events();
         self.transmit();
@@ -324,7 +324,7 @@ impl Rig {
                 break;
             }
             let (from, mut datagram) = entry.remove();
-            // What was damaged or came twice is an error, and nothing else.
+            // Damaged and duplicated datagrams cause errors without further effect.
             match from {
                 Side::Terminal => {
                     let _ = self.hub.handle_datagram(self.now, home(), &mut datagram);
@@ -390,7 +390,7 @@ impl Rig {
         self.apps.get_mut(&(side, stream)).expect("an event of a stream that is known")
     }
 
-    /// The server's side of a new stream.
+    /// Starts the server's side of a new stream.
     fn serve(&mut self, stream: StreamId, target: &Target) {
         let relay::Destination::Name(name, 80) = &target.destination else { panic!("{target}") };
         let mut app = App { opened_at: self.now, accepted: true, ..App::default() };
@@ -414,7 +414,7 @@ impl Rig {
         self.pump(Side::Hub, stream);
     }
 
-    /// Reads and writes what can be.
+    /// Reads and writes as much as possible.
     pub fn pump(&mut self, side: Side, stream: StreamId) {
         let now = self.now;
         let Some(mut app) = self.apps.remove(&(side, stream)) else { return };
@@ -454,12 +454,12 @@ impl Rig {
         self.apps.insert((side, stream), app);
     }
 
-    /// Whether every application at `side` is through.
+    /// Returns true if every application at `side` has finished.
     pub fn all_over(&self, side: Side) -> bool {
         self.apps.iter().all(|((at, _), app)| *at != side || app.is_over())
     }
 
-    /// Nothing is left of any stream at either end.
+    /// Asserts that no state of streams remains at either end.
     pub fn assert_clean(&mut self) {
         for side in [Side::Terminal, Side::Hub] {
             let Some(relay) = self.relay(side) else { continue };

@@ -1,4 +1,4 @@
-//! What happens to a case's link, counted from the downloads' start and not from the link's.
+//! Changes of a case's link, relative to the start of the downloads instead of the link.
 
 use crate::LabError;
 use crate::live::Emulation;
@@ -7,7 +7,7 @@ use satlink::{LinkConfig, Outage};
 use sim::scenario::controllers::Case;
 use units::{Instant, Span};
 
-/// A link without outages, and what becomes of it when.
+/// A link without outages, and its changes over time.
 #[derive(Debug)]
 pub(super) struct Script {
     /// The link at the start.
@@ -17,9 +17,9 @@ pub(super) struct Script {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Event {
-    /// Nothing gets through for so long.
+    /// An outage of this length.
     Outage(Span),
-    /// The link becomes this one.
+    /// A new configuration of the link.
     Link(Box<LinkConfig>),
 }
 
@@ -36,12 +36,12 @@ impl Script {
             let at = times(outage, end).into_iter();
             events.extend(at.map(|at| (at, Event::Outage(outage.length))));
         }
-        // An outage goes first: the link that comes with it is not seen before.
+        // An outage precedes a simultaneous change, which is then not visible before its end.
         events.sort_by_key(|(at, event)| (*at, matches!(event, Event::Link(_))));
         Self { first: bare(&case.link), events }
     }
 
-    /// Does what is due, as long as anything is.
+    /// Applies the changes at their times; returns after the last one.
     pub(super) fn play(&self, emulation: &Emulation, start: Instant) -> Result<(), LabError> {
         let clock = Clock::new();
         for (at, event) in &self.events {
@@ -55,7 +55,7 @@ impl Script {
     }
 }
 
-/// When it begins, before `end`.
+/// Returns the starts of an outage before `end`.
 fn times(outage: &Outage, end: Span) -> Vec<Span> {
     let period = outage.every.filter(|period| !period.is_zero());
     let mut times = vec![outage.at];
@@ -75,7 +75,7 @@ mod tests {
     use sim::scenario::controllers::all;
 
     #[test]
-    fn a_hand_off_is_an_outage_and_then_another_link() {
+    fn a_hand_off_is_an_outage_followed_by_another_link() {
         let cases = all();
         let case = cases.iter().find(|case| case.study == "handoff").unwrap();
         let script = Script::of(case);

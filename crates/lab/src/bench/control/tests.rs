@@ -1,10 +1,10 @@
-//! Which runs there are, and what is made of them.
+//! Selection of runs, and evaluation of their results.
 
 use super::*;
 use testbed::traffic::Sample;
 
 #[test]
-fn cases_that_are_the_same_are_run_once() {
+fn equal_cases_share_a_run() {
     let all = jobs(&ControlConfig::default()).unwrap();
     let names: usize = all.iter().map(|job| job.names.len()).sum();
     assert_eq!(names, controllers::all().len() * Way::ALL.len());
@@ -19,7 +19,7 @@ fn cases_that_are_the_same_are_run_once() {
 }
 
 #[test]
-fn what_is_not_known_is_named() {
+fn unknown_names_are_reported_with_the_known_ones() {
     let error = |config: &ControlConfig| jobs(config).err().unwrap().to_string();
     let config = ControlConfig { only: vec!["moon".to_owned()], ..ControlConfig::default() };
     assert!(error(&config).starts_with("case: found \"moon\", expected (a part of) one of loss/0"));
@@ -30,7 +30,7 @@ fn what_is_not_known_is_named() {
 }
 
 #[test]
-fn quick_runs_are_shorter_where_nothing_happens() {
+fn quick_runs_shorten_only_constant_links() {
     for case in controllers::all() {
         let quick = shorter(case.clone());
         let same = case.study == "blackout" || case.study == "handoff" || case.study == "fade";
@@ -40,7 +40,7 @@ fn quick_runs_are_shorter_where_nothing_happens() {
 }
 
 #[test]
-fn shares_are_counted_in_the_cases_time() {
+fn values_are_computed_from_the_interval_of_the_case() {
     let series =
         (0..=100).map(|step| Sample { at: Span::from_millis(step * 100), bytes: step * 1_000 });
     let transfer = Transfer {

@@ -1,5 +1,5 @@
-//! Servers that send for ever, and clients that read for ever and count: many of each on one
-//! thread, since what is measured is shares of a link that is far slower than the machine.
+//! Unlimited sources and sinks, many on one thread, because the link is much slower than the
+//! machine.
 
 use rt::Clock;
 use socket2::SockRef;
@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use units::Span;
 
-/// Sockets are looked at this often; in between their buffers do the work.
+/// Interval between polls of the sockets, which their buffers bridge.
 const SWEEP: Span = Span::from_millis(20);
-/// What a server's socket holds, bytes.
+/// Send buffer of a source's socket in octets.
 const BUFFER: usize = 64 << 10;
 
-/// Something that is done again and again until it is dropped.
+/// Runs a function periodically until dropped.
 #[derive(Debug)]
 struct Sweeper {
     stop: Arc<AtomicBool>,
@@ -41,12 +41,12 @@ impl Sweeper {
 impl Drop for Sweeper {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // One that panicked has said why.
+        // A panic has already been reported.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
-/// A server that sends for ever to whoever connects.
+/// A server that sends without end on every connection.
 #[derive(Debug)]
 pub(super) struct Source {
     address: SocketAddr,
@@ -85,7 +85,7 @@ fn is_open(done: io::Result<usize>) -> bool {
     }
 }
 
-/// A connection that is read as fast as anything comes.
+/// A connection that is read without limit.
 #[derive(Debug)]
 struct Download {
     terminal: usize,
@@ -115,7 +115,7 @@ impl Downloads {
         Self { all, _sweeper: sweeper }
     }
 
-    /// One more, of `terminal`.
+    /// Adds a download of `terminal`.
     pub(super) fn add(&self, terminal: usize, stream: TcpStream) -> io::Result<()> {
         stream.set_nonblocking(true)?;
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
@@ -123,13 +123,13 @@ impl Downloads {
         Ok(())
     }
 
-    /// The terminal and the bytes so far of each, in the order of their beginning.
+    /// Returns terminal and received octets of each download, in the order of their start.
     pub(super) fn counted(&self) -> Vec<(usize, u64)> {
         let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter().map(|download| (download.terminal, download.bytes)).collect()
     }
 
-    /// How many have ended by themselves.
+    /// Returns the number of downloads that ended on their own.
     pub(super) fn ended(&self) -> usize {
         let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter().filter(|download| !download.open).count()
@@ -156,7 +156,7 @@ mod tests {
     use std::net::Ipv4Addr;
 
     #[test]
-    fn what_is_sent_is_counted() {
+    fn sent_octets_are_counted() {
         let source = Source::start((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
         let downloads = Downloads::start();
         for terminal in [3, 5] {

@@ -1,4 +1,4 @@
-//! What the link and the gateways are told.
+//! Configurations of link and gateways.
 
 use super::{DELAY, FLOOD, PlansConfig, REQUESTS, is_double};
 use gateway::PrivateKey;
@@ -20,7 +20,7 @@ pub(super) fn emulated(config: &PlansConfig) -> LinkConfig {
     }
 }
 
-/// The return link's rate.
+/// Returns the rate of the return link.
 fn up(config: &PlansConfig) -> BitRate {
     config.rate.mul_ratio(1, 5)
 }
@@ -48,7 +48,7 @@ pub(super) fn hub_text(
     urgent: [u16; 2],
     keys: &[PrivateKey],
 ) -> String {
-    // One terminal may have half of them.
+    // One terminal may use half of the connections.
     let connections = 2 * (config.terminals * config.connections + FLOOD.0 + FLOOD.1 + REQUESTS);
     let mut text = format!(
         "role = \"hub\"\nprivate_key = \"{}\"\n[link]\nlisten = \"{at}\"\n{}\
@@ -92,7 +92,7 @@ mod tests {
     use std::net::Ipv4Addr;
 
     #[test]
-    fn the_gateways_configurations_are_right() {
+    fn the_gateway_configurations_are_valid() {
         let config = PlansConfig { terminals: 5, ..PlansConfig::default() };
         let keys: Vec<PrivateKey> =
             (0..6).map(|_| PrivateKey::generate(&mut SystemEntropy)).collect();

@@ -1,4 +1,4 @@
-//! What `steady` is to reach, written down before it was measured, and whether it does.
+//! The goals of the controller `steady`, written down before measurement, and their evaluation.
 
 use super::{TRANSFER, TRANSFERS, figures, key};
 use crate::experiments::publication::{page, paper};
@@ -42,7 +42,7 @@ impl Seen<'_> {
         quantile(&self.results.values(TRANSFER, transfer, "time_s"), 0.5).unwrap_or(f64::MAX)
     }
 
-    /// Where the controller is below others.
+    /// Lists the cases in which another controller is better by more than 0.05.
     fn words(&self) -> String {
         let mut lost = Vec::new();
         for case in self.cases.iter().filter(|case| case.metric == Metric::Share) {
@@ -61,7 +61,7 @@ impl Seen<'_> {
     fn cells(&self) -> Vec<Cell> {
         let steady = |study, point| self.of(study, point, RateControl::Steady, "value");
         let share = |id: &str, seen: Summary, least: f64, most: f64| {
-            // Goals are about means; where the interval reaches across the limit, it says so.
+            // Goals concern means; an interval across the limit is reported.
             let reached = |mean: f64| (least..=most).contains(&mean);
             let [low, high] = seen.interval().unwrap_or([seen.mean; 2]);
             let clear = reached(low) == reached(seen.mean) && reached(high) == reached(seen.mean);
@@ -70,7 +70,7 @@ impl Seen<'_> {
             PAGE.claim(id).holds(reached(seen.mean), ours, Some(seen))
         };
         let times = self.results.values("loss", "0 %/steady", "at_speed_s");
-        // A time below zero stands for never, and must not enter a mean.
+        // A negative time means never, and must not enter a mean.
         let never = times.iter().filter(|&&time| time < 0.0).count();
         let speed = Summary::of(&times);
         let queues: Vec<f64> = ["0.25", "1", "4"]

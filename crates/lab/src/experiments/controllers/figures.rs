@@ -1,4 +1,5 @@
-//! The picture: ways across, cases down; the darker, the more of the link is used.
+//! The picture of all cases: a column per controller, a row per case, darker for higher
+//! utilization.
 
 use super::key;
 use crate::experiments::{Picture, Results, Setting};
@@ -6,11 +7,11 @@ use sim::scenario::controllers::{Case, Metric, RateControl};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// What the real daemon and the kernel's TCPs reached over the emulator, by
-/// `study/point/way`: the `values` of `bench control`. Shown unless others are given.
+/// Values that the gateways and the kernel's TCP reached over the emulator, by
+/// `study/point/way`: the `values` of `bench control`, shown unless others are given.
 const LIVE: &str = include_str!("live.json");
 
-/// Headings of the studies.
+/// Row headings of the studies.
 const STUDIES: [(&str, &str); 9] = [
     ("loss", "packets lost, both ways"),
     ("blackout", "the 20 s after a blackout of"),
@@ -54,7 +55,7 @@ impl Live {
         self.0.get(&format!("{}/{}", case.study, key(case, way))).copied()
     }
 
-    /// Ways that were run live only.
+    /// Returns the controllers that were only run live.
     fn others(&self) -> Vec<&'static str> {
         let has = |way: &&str| self.0.keys().any(|key| key.ends_with(&format!("/{way}")));
         ["bbr"].into_iter().filter(has).collect()
@@ -77,8 +78,8 @@ fn draw(results: &Results, cases: &[Case], live: &Live) -> String {
         let x = LEFT + COLUMN * (column as f64 + 0.5);
         text(&mut svg, (x, TOP - 10.0), "middle", 14, *way == "steady", way);
     }
-    let told = LEFT + COLUMN * 1.5;
-    text(&mut svg, (told, 22.0), "middle", 11, false, "told the rate");
+    let label_x = LEFT + COLUMN * 1.5;
+    text(&mut svg, (label_x, 22.0), "middle", 11, false, "told the rate");
     rule(&mut svg, LEFT + 6.0, LEFT + 3.0 * COLUMN - 6.0, 28.0);
     let mut y = TOP;
     for (study, heading) in STUDIES {
@@ -103,7 +104,7 @@ fn draw(results: &Results, cases: &[Case], live: &Live) -> String {
     svg + "</svg>\n"
 }
 
-/// What stands beside a case's row: nothing where its study's heading says all.
+/// Returns the label of a case's row; empty where the heading of its study says all.
 fn point(case: &Case) -> &str {
     match case.metric {
         Metric::Share => case.point,
@@ -111,7 +112,7 @@ fn point(case: &Case) -> &str {
     }
 }
 
-/// One field: a colour and a number, or two of each.
+/// Draws one field: one colour and number for each value.
 fn field(
     svg: &mut String,
     (x, y): (f64, f64),
@@ -150,11 +151,11 @@ fn field(
     }
 }
 
-/// How good a value is, from 0 to 1.
+/// Rates a value from 0 to 1.
 fn score(case: &Case, value: f64) -> f64 {
     let score = match case.metric {
         Metric::Share => value,
-        // Half as much is as far from fair as twice as much.
+        // Half and twice the fair share are equally unfair.
         Metric::OfFair => value.min(1.0 / value.max(1e-9)),
         Metric::Jain => 2.0 * value - 1.0,
     };
@@ -169,7 +170,7 @@ fn number(case: &Case, value: f64) -> String {
     }
 }
 
-/// A field's colour and that of what is written in it: one hue, so that everybody can read it.
+/// Returns the colours of a field and of its text: one hue, for readers with any colour vision.
 fn colours(score: f64) -> (String, &'static str) {
     let (pale, dark) = ([247.0, 244.0, 238.0], [10.0, 80.0, 140.0]);
     let mix = |channel: usize| pale[channel] + (dark[channel] - pale[channel]) * score * score;
@@ -205,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_and_double_the_fair_share_look_alike() {
+    fn half_and_twice_the_fair_share_have_equal_scores() {
         let cases = sim::scenario::controllers::all();
         let case = cases.iter().find(|case| case.metric == Metric::OfFair).unwrap();
         assert_eq!(score(case, 0.5), score(case, 2.0));

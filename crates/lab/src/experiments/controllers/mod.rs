@@ -1,9 +1,9 @@
-//! The ways of controlling the rate, compared on each kind of trouble that satellites make.
+//! The congestion controllers, compared under each impairment of satellite links.
 //!
 //! ```text
-//!   mod       what is run: every way through every case, and transfers of 100 MB
-//!   cells     what steady is to reach, and whether it does
-//!   figures   the picture: ways across, cases down, simulated and live
+//!   mod       the points: every controller in every case, and transfers of 100 MB
+//!   cells     the goals of `steady`, and their evaluation
+//!   figures   the picture: controllers across, cases down, simulated and live
 //! ```
 
 mod cells;
@@ -16,7 +16,7 @@ use sim::scenario::single_session::SingleSession;
 use units::{BitRate, Span};
 use xstp::session::SessionConfig;
 
-/// Where `steady` stands against `fixed`, `newreno`, `probing` and TCP's CUBIC.
+/// `steady` in comparison with `fixed`, `newreno`, `probing` and TCP's CUBIC.
 pub(crate) static ENTRY: Entry = Entry {
     id: "controllers",
     title: "Ways of controlling the rate",
@@ -32,12 +32,12 @@ pub(crate) static ENTRY: Entry = Entry {
 
 /// The study of transfers.
 const TRANSFER: &str = "transfer";
-/// Bytes of a transfer.
+/// Size of a transfer in bytes.
 const BYTES: u64 = 100_000_000;
-/// Its forward rate.
+/// Forward rate of a transfer.
 const FAST: BitRate = BitRate::from_mbps(250);
 
-/// What a sender knows of the link before a transfer, and how much of it is lost.
+/// Transfers: name, what the sender knows of the rate in advance, and the loss.
 const TRANSFERS: [(&str, Known, &str); 6] = [
     ("cold", Known::Nothing, "loss 0%"),
     ("remembered", Known::Remembered, "loss 0%"),
@@ -47,7 +47,7 @@ const TRANSFERS: [(&str, Known, &str); 6] = [
     ("configured, 1 %", Known::Configured, "loss 1%"),
 ];
 
-/// What is known of a link's rate.
+/// What the sender knows of the bottleneck rate before a transfer.
 #[derive(Clone, Copy, Debug)]
 enum Known {
     Nothing,
@@ -55,7 +55,7 @@ enum Known {
     Configured,
 }
 
-/// The name of the point of `way` in `case`.
+/// Returns the key of the point of a controller in a case.
 fn key(case: &Case, way: &str) -> String {
     format!("{}/{way}", case.point)
 }
@@ -71,7 +71,7 @@ fn plan(setting: &Setting) -> Vec<Point> {
             }));
         }
     }
-    // A median of few, with losses at the end or not, says little.
+    // The median of a few runs depends on losses near the end.
     let transfers = 4 * setting.replications + 1;
     for (name, known, words) in TRANSFERS {
         points.push(Point::new(TRANSFER, name, transfers, move |draw| {
@@ -84,7 +84,7 @@ fn plan(setting: &Setting) -> Vec<Point> {
 
 fn one(case: &Case, way: RateControl, draw: &Draw) -> Values {
     let seen = measure(case, way, draw.seed, draw.run);
-    // A rate that is never reached has no time; it is written as a negative one.
+    // A rate that is never reached is stored as a negative time.
     let at_speed = seen.at_speed.map_or(-1.0, Span::as_secs_f64);
     Values::new()
         .with("value", seen.value)
@@ -93,7 +93,8 @@ fn one(case: &Case, way: RateControl, draw: &Draw) -> Values {
         .with("at_speed_s", at_speed)
 }
 
-/// 100 MB over 250/3 Mbit/s at 600 ms: from the first packet to the last byte in order.
+/// Transfers 100 MB over 250/3 Mbit/s and 600 ms. Returns the time from the first packet to the
+/// last octet in order.
 fn transfer(known: Known, words: &str, draw: &Draw) -> Option<Span> {
     let mut link: LinkConfig = satlink::profiles::by_name("geo").expect("the profile exists");
     let fast = "forward rate 250mbit limit 1bdp return rate 3mbit both";

@@ -3,10 +3,10 @@
 use satlink::{LinkConfig, profiles};
 use units::Span;
 
-/// An error condition of section 6, with the mean stay that names the test.
+/// An error condition of section 6, with the mean sojourn time that names the test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Condition {
-    /// Equal mean stays; the bad state drops a share.
+    /// States of equal mean length; the bad state drops a fraction of the packets.
     Corruption(Span),
     /// Blackouts of this mean length.
     Handoff(Span),
@@ -16,7 +16,7 @@ pub(super) enum Condition {
 
 const SECOND: Span = Span::from_secs(1);
 
-/// Bit corruption with stays of 10 s and 1 s.
+/// Bit corruption with mean sojourn times of 10 s and 1 s.
 pub(super) const CORRUPTION_10: Condition = Condition::Corruption(Span::from_secs(10));
 pub(super) const CORRUPTION_1: Condition = Condition::Corruption(SECOND);
 /// Hand-off with blackouts of 0.5 s and 1 s.
@@ -26,12 +26,11 @@ pub(super) const HANDOFF_1: Condition = Condition::Handoff(SECOND);
 pub(super) const CONNECTED_5: Condition = Condition::Connectivity(Span::from_secs(5));
 pub(super) const CONNECTED_10: Condition = Condition::Connectivity(Span::from_secs(10));
 
-/// All six.
 pub(super) const ALL: [Condition; 6] =
     [CORRUPTION_10, CORRUPTION_1, HANDOFF_HALF, HANDOFF_1, CONNECTED_5, CONNECTED_10];
 
 impl Condition {
-    /// For keys and files.
+    /// Returns the name in keys and file names.
     pub(super) fn name(self) -> String {
         let (kind, length) = match self {
             Self::Corruption(length) => ("corruption", length),
@@ -41,8 +40,8 @@ impl Condition {
         format!("{kind}-{}s", length.as_secs_f64())
     }
 
-    /// The points of its figures' horizontal axes, percent. The text gives their ends, and names
-    /// 5, 20 and 50 % of corruption.
+    /// Returns the points of the horizontal axes of its figures, in percent. The text states their
+    /// ends and the points 5, 20 and 50 % of corruption.
     pub(super) fn points(self, quick: bool) -> &'static [u32] {
         match (self, quick) {
             (Self::Corruption(_), false) => &[0, 5, 10, 20, 30, 40, 50],
@@ -54,12 +53,11 @@ impl Condition {
         }
     }
 
-    /// The points with loss.
     pub(super) fn lossy_points(self, quick: bool) -> Vec<u32> {
         self.points(quick).iter().copied().filter(|&percent| percent > 0).collect()
     }
 
-    /// The link at a point.
+    /// Returns the link at a point.
     pub(super) fn link(self, percent: u32) -> LinkConfig {
         let percent = f64::from(percent);
         match self {
@@ -69,12 +67,12 @@ impl Condition {
         }
     }
 
-    /// Seconds from one bad stay to the next, on average.
+    /// Returns the mean time between the starts of two bad states, in seconds.
     pub(super) fn period(self, percent: u32) -> f64 {
         let share = f64::from(percent.max(1)) / 100.0;
         match self {
             Self::Corruption(stay) => 2.0 * stay.as_secs_f64(),
-            // The named stay is this share of the time.
+            // The named sojourn time is this fraction of the time.
             Self::Handoff(stay) | Self::Connectivity(stay) => stay.as_secs_f64() / share,
         }
     }
@@ -85,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn periods_are_those_of_the_links() {
+    fn periods_match_the_links() {
         for condition in ALL {
             for &percent in condition.points(false) {
                 let states = condition.link(percent).shared.expect("a process").states;

@@ -1,26 +1,26 @@
-//! Section 8's open question: how much congestion among the losses makes probing stop paying.
+//! The open question of section 8: at which fraction of congestion losses probing ends to pay off.
 
 use super::trial::{Party, Trial};
 use crate::experiments::{Draw, Point, Setting, Values};
 use satlink::{DropCause, Limit, LinkConfig, MarkovState, TwoStateMarkov};
 use units::{BitRate, Span};
 
-/// The paper's model: each bad state is congested, with a longer delay, or not.
+/// The paper's model: each bad state is congested, with a longer delay, or it is not.
 pub(super) const MODELLED: &str = "congestion-modelled";
-/// A line with a queue that overflows, and random loss besides.
+/// A link with a queue that overflows and with random loss.
 pub(super) const QUEUED: &str = "congestion-queued";
 
-/// The mean stays of the modelled study, seconds.
+/// Mean sojourn times of the modelled study, in seconds.
 pub(super) const STAYS: [u64; 2] = [10, 1];
-/// What the bad states drop in it.
+/// Fraction of packets that its bad states drop.
 const DROP: f64 = 0.2;
 
-/// Shares of congestion among bad states, percent.
+/// Returns the fractions of congestion among bad states, in percent.
 pub(super) fn shares(quick: bool) -> &'static [u32] {
     if quick { &[0, 50, 100] } else { &[0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100] }
 }
 
-/// Random losses beside the queue's, each in a million packets.
+/// Returns the random loss ratios in addition to the queue's losses, in packets per million.
 pub(super) fn losses(quick: bool) -> &'static [u32] {
     match quick {
         true => &[0, 3_000, 30_000],
@@ -28,17 +28,16 @@ pub(super) fn losses(quick: bool) -> &'static [u32] {
     }
 }
 
-/// Key of a point of the modelled study.
+/// Returns the key of a point of the modelled study.
 pub(super) fn modelled_key(stay: u64, share: u32, party: Party) -> String {
     format!("{stay}s/{share}/{}", party.name())
 }
 
-/// Key of a point of the queued study.
+/// Returns the key of a point of the queued study.
 pub(super) fn queued_key(loss: u32, party: Party) -> String {
     format!("{loss}/{}", party.name())
 }
 
-/// The points of both studies.
 pub(super) fn plan(setting: &Setting) -> Vec<Point> {
     let mut points = Vec::new();
     for party in Party::ALL {
@@ -61,7 +60,8 @@ pub(super) fn plan(setting: &Setting) -> Vec<Point> {
     points
 }
 
-/// Good states without congestion; bad ones of which `share` come with a longer delay.
+/// Returns a link with good states without congestion and bad states of which `share` have a longer
+/// delay.
 fn modelled(stay: u64, share: f64) -> LinkConfig {
     let delays = [Span::from_millis(100), Span::from_millis(150)];
     let state = |drop, second_delay| MarkovState {
@@ -76,8 +76,9 @@ fn modelled(stay: u64, share: f64) -> LinkConfig {
     }
 }
 
-/// 800 kbit/s and 200 ms, which 19 segments fill, with room for 8 more. A window of 64, spread
-/// over round trips as STATs enable it, is 1.28 Mbit/s and overflows it.
+/// Returns a link of 800 kbit/s and 200 ms round trip, which 19 segments fill, with a queue of 8
+/// packets. A window of 64 segments, spread over a round trip as STATs open it, is 1.28 Mbit/s and
+/// overflows the queue.
 fn queued(loss: f64) -> LinkConfig {
     let mut link = LinkConfig::default();
     for direction in [&mut link.forward, &mut link.return_] {

@@ -1,12 +1,12 @@
-//! The paper of XSTP: Elaasar, Li, Barbeau and Kranakis 2003.
+//! The XSTP paper: Elaasar, Li, Barbeau and Kranakis 2003.
 //!
 //! ```text
 //!   conditions   the six tests of section 6 and their points
 //!   trial        one transfer, by XSTP-OFF, XSTP-ON or steady
-//!   variants     what the paper leaves open, varied
-//!   congestion   section 8's open question
+//!   variants     other interpretations of the paper
+//!   congestion   the open question of section 8
 //!   radio        section 7: the stack over packet radio
-//!   judge        what the paper states, and what becomes of it
+//!   judge        evaluation of the paper's claims
 //! ```
 
 mod conditions;
@@ -21,7 +21,6 @@ mod variants;
 use super::Entry;
 use plan::*;
 
-/// Its sections 6 to 8.
 pub(crate) static ENTRY: Entry = Entry {
     id: "elaasar-2003",
     title: "The extended satellite transport protocol (XSTP)",

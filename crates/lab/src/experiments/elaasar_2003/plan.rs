@@ -1,4 +1,4 @@
-//! What is run.
+//! The points to run.
 
 use super::super::{Draw, Parameter, Point, Setting};
 use super::conditions::Condition;
@@ -6,47 +6,38 @@ use super::trial::{Party, Trial};
 use super::variants::Variant;
 use super::{conditions, congestion, radio, return_of_link, variants};
 
-pub(super) const fn parameter(
-    name: &'static str,
-    about: &'static str,
-    default: f64,
-    min: f64,
-    max: f64,
-) -> Parameter {
+/// Returns a parameter with its default, minimum and maximum.
+const fn parameter(name: &'static str, about: &'static str, range: [f64; 3]) -> Parameter {
+    let [default, min, max] = range;
     Parameter { name, about, default, min, max, whole: false }
 }
 
-pub(super) const fn count(
-    name: &'static str,
-    about: &'static str,
-    default: f64,
-    min: f64,
-    max: f64,
-) -> Parameter {
-    Parameter { whole: true, ..parameter(name, about, default, min, max) }
+/// Returns the same for integers.
+const fn count(name: &'static str, about: &'static str, range: [f64; 3]) -> Parameter {
+    Parameter { whole: true, ..parameter(name, about, range) }
 }
 
 pub(super) const PARAMETERS: &[Parameter] = &[
-    count("file_bytes", "size of the file", 1e7, 1e4, 1e9),
-    parameter("tolerance", "RTT_TOLERANCE, a share of the round trip", 0.1, 0.0, 10.0),
-    count("max_probes", "MAX_PROBES", 4.0, 2.0, 256.0),
-    count("required_probes", "REQ_PROBES", 2.0, 1.0, 2.0),
-    parameter("idle_threshold_s", "pause after which slow start begins anew, s", 3.0, 0.1, 1e6),
-    count("polls_per_round_trip", "POLLS_PER_RTT", 3.0, 1.0, 100.0),
-    parameter("link_rate_kbps", "rate of the line in kbit/s; 0: none", 0.0, 0.0, 1e7),
+    count("file_bytes", "size of the file", [1e7, 1e4, 1e9]),
+    parameter("tolerance", "RTT_TOLERANCE, a share of the round trip", [0.1, 0.0, 10.0]),
+    count("max_probes", "MAX_PROBES", [4.0, 2.0, 256.0]),
+    count("required_probes", "REQ_PROBES", [2.0, 1.0, 2.0]),
+    parameter("idle_threshold_s", "pause after which slow start begins anew, s", [3.0, 0.1, 1e6]),
+    count("polls_per_round_trip", "POLLS_PER_RTT", [3.0, 1.0, 100.0]),
+    parameter("link_rate_kbps", "rate of the line in kbit/s; 0: none", [0.0, 0.0, 1e7]),
 ];
 
 /// The study of figures 6 to 17.
 pub(super) const FIGURES: &str = "figures";
-/// The study of what the paper leaves open.
+/// The study of other interpretations.
 pub(super) const AMBIGUITIES: &str = "ambiguities";
 
-/// Key of a point of a figure.
+/// Returns the key of a point of a figure.
 pub(super) fn figure_key(condition: Condition, percent: u32, party: Party) -> String {
     format!("{}/{percent}/{}", condition.name(), party.name())
 }
 
-/// Where other readings are tried.
+/// Points at which other interpretations are tested.
 pub(super) const TRIED_AT: [(Condition, [u32; 3]); 4] = [
     (conditions::CORRUPTION_10, [5, 20, 50]),
     (conditions::HANDOFF_1, [1, 5, 15]),
@@ -54,7 +45,7 @@ pub(super) const TRIED_AT: [(Condition, [u32; 3]); 4] = [
     (conditions::CONNECTED_10, [1, 10, 30]),
 ];
 
-/// Key of a point in another reading.
+/// Returns the key of a point under another interpretation.
 pub(super) fn variant_key(
     variant: &Variant,
     condition: Condition,
@@ -64,9 +55,9 @@ pub(super) fn variant_key(
     format!("{}/{}", variant.name, figure_key(condition, percent, party))
 }
 
-/// Which conditions and points a reading is tried at.
+/// Returns the conditions and points at which other interpretations are tested.
 pub(super) fn tried_at(quick: bool) -> impl Iterator<Item = (Condition, u32)> {
-    // A quick run has the middle point alone.
+    // A quick run has only the middle point.
     let points = move |(condition, points): (Condition, [u32; 3])| {
         let kept = move |percent: &u32| !quick || *percent == points[1];
         points.into_iter().filter(kept).map(move |percent| (condition, percent))
@@ -96,7 +87,7 @@ pub(super) fn plan(setting: &Setting) -> Vec<Point> {
 pub(super) fn plan_variants(setting: &Setting) -> Vec<Point> {
     let mut points = Vec::new();
     for variant in variants::all() {
-        // Cells stand on some of them; the others are there to be looked at.
+        // The interpretations without cells are informative.
         let replications = if variant.judged() { setting.replications } else { setting.at_most(5) };
         for (condition, percent) in tried_at(setting.quick) {
             for party in Party::PAPER {

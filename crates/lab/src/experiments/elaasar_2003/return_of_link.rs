@@ -1,4 +1,4 @@
-//! How soon a sender finds that the link is back: section 6.3.
+//! Section 6.3: the time until a sender detects the end of a blackout.
 
 use super::trial::{Party, Trial};
 use crate::experiments::{Draw, Point, Setting, Values};
@@ -6,18 +6,16 @@ use satlink::LinkConfig;
 use sim::transfer;
 use units::{RngStream, Span};
 
-/// The study's name.
 pub(super) const STUDY: &str = "return-of-link";
 
-/// Lengths of the blackouts, seconds.
+/// Lengths of the blackouts in seconds.
 pub(super) const BLACKOUTS: [u64; 5] = [5, 10, 20, 50, 100];
 
-/// Key of a point.
 pub(super) fn key(blackout: u64, party: Party) -> String {
     format!("{blackout}s/{}", party.name())
 }
 
-/// One blackout in each job, at a time of its own.
+/// Returns the points: one blackout per job, at a random time.
 pub(super) fn plan(setting: &Setting) -> Vec<Point> {
     let mut points = Vec::new();
     for party in Party::ALL {
@@ -26,7 +24,7 @@ pub(super) fn plan(setting: &Setting) -> Vec<Point> {
             for direction in [&mut trial.link.forward, &mut trial.link.return_] {
                 direction.delay = Span::from_millis(100);
             }
-            // Not over before the blackout, whatever is set.
+            // The transfer must not end before the blackout.
             trial.size = 10_000_000;
             let simulate = move |draw: &Draw| simulate(&trial, blackout, draw);
             points.push(Point::new(STUDY, key(blackout, party), setting.replications, simulate));

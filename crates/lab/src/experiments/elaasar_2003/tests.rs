@@ -1,4 +1,4 @@
-//! A small run, held to the byte against what it once was, and loosely against the paper.
+//! A small run, compared bit by bit with stored results and loosely with the paper.
 
 use super::super::options::Options;
 use super::conditions::Condition;
@@ -8,8 +8,8 @@ use crate::experiments::{Cell, Draw, Point, Ran, Setting, Verdict, run};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// What the small run once gave. `BENTPIPE_BLESS=1 cargo test -p lab golden` writes it anew after
-/// a change of the protocol that is meant to change it.
+/// Stored results of the small run. `BENTPIPE_BLESS=1 cargo test -p lab golden` rewrites them after
+/// a change of the protocol that is meant to change them.
 const GOLDEN: &str = include_str!("golden.csv");
 /// Every sentence of the paper's results, and its cell.
 const SENTENCES: &str = include_str!("../../../../../docs/results/elaasar-2003-sentences.md");
@@ -22,7 +22,8 @@ fn setting() -> Setting {
     Setting { replications: 2, ..options.setting(&ENTRY).unwrap() }
 }
 
-/// All points of the figures, and at least one of each other study: which of its values.
+/// Returns the values of a point that are compared: points of all figures, and of each other study
+/// at least one.
 fn looked_at(point: &Point) -> &'static [&'static str] {
     const TRANSFER: &[&str] =
         &["seconds", "overhead_percent", "retransmission_percent", "cycles", "probes"];
@@ -43,7 +44,7 @@ fn looked_at(point: &Point) -> &'static [&'static str] {
     }
 }
 
-/// Some values of each replication of what is looked at.
+/// Returns the compared values of each replication as CSV.
 fn small_run() -> String {
     let mut text = String::from("study,point,replication,value,number\n");
     for point in plan(&setting()) {
@@ -76,9 +77,9 @@ fn golden() {
     assert_eq!(GOLDEN.lines().count(), now.lines().count());
 }
 
-/// The paper's ranges, widened for a small file and few replications.
+/// The ranges are widened for a small file and few replications.
 #[test]
-fn a_small_run_goes_the_papers_way() {
+fn a_small_run_is_within_the_papers_ranges() {
     let setting = Setting { replications: 4, ..setting() };
     let means = |condition: Condition, percent, name| {
         [Party::Off, Party::On].map(|party| {
@@ -97,8 +98,8 @@ fn a_small_run_goes_the_papers_way() {
     assert!(on < off, "hand-off: {off} and {on} % of overhead");
 }
 
-/// The list of sentences names all cells, and no others. Each number of the two tables has a cell;
-/// the list has them by their beginnings.
+/// The list of sentences must name all cells and no others. The cells of the two tables are listed
+/// by their prefix.
 fn every_sentence_has_its_cell(names: &BTreeSet<&str>) {
     let quoted = SENTENCES.lines().filter(|line| line.starts_with('|')).flat_map(|line| {
         let cells = line.rsplit(" | ").next().unwrap_or_default();
@@ -119,7 +120,7 @@ fn every_sentence_has_its_cell(names: &BTreeSet<&str>) {
 }
 
 #[test]
-fn a_tiny_run_is_judged_and_written_down_whole() {
+fn a_tiny_run_writes_all_results() {
     let folder = std::env::temp_dir().join(format!("bentpipe-elaasar-{}", std::process::id()));
     let mut options = Options::new(&folder);
     options.quick = true;

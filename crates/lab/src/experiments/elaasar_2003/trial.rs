@@ -1,4 +1,4 @@
-//! One transfer of the paper's file: who sends, over what, and what is kept of it.
+//! One transfer of the paper's file: sender, link and recorded values.
 
 use super::conditions::Condition;
 use crate::experiments::{Draw, Setting, Values};
@@ -9,7 +9,7 @@ use xstp::congestion::Controller;
 use xstp::session::{GatewayPolicy, SessionConfig};
 use xstp::wire::{Delivery, Profile};
 
-/// Who sends.
+/// The sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Party {
     /// The paper's XSTP-OFF.
@@ -22,10 +22,9 @@ pub(super) enum Party {
 
 impl Party {
     pub(super) const ALL: [Self; 3] = [Self::Off, Self::On, Self::Steady];
-    /// Those of the paper.
+    /// The paper's senders.
     pub(super) const PAPER: [Self; 2] = [Self::Off, Self::On];
 
-    /// For keys.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -34,7 +33,7 @@ impl Party {
         }
     }
 
-    /// For people.
+    /// Returns the name in figures.
     pub(super) fn title(self) -> &'static str {
         match self {
             Self::Off => "XSTP-OFF",
@@ -65,9 +64,9 @@ impl Party {
     }
 }
 
-/// The gateway's session, made comparable: the paper's payloads, buffers and delivery in order,
-/// and no end to its patience. Its segments have the sealed header, whose 4 octets stand on
-/// top of an association; [`values`] charges as many as the published one has.
+/// Returns the gateway's session with the paper's payloads, buffers and in-order delivery, and
+/// without a response timeout. Its segments have the 4-octet header of the sealed profile, which is
+/// used within an association; [`values`] counts the published header instead.
 fn steady(paper: &SessionConfig) -> SessionConfig {
     let auto = SessionConfig::gateway_auto();
     SessionConfig {
@@ -81,7 +80,7 @@ fn steady(paper: &SessionConfig) -> SessionConfig {
         send_buffer: paper.send_buffer,
         handshake_tries: paper.handshake_tries,
         no_response: None,
-        // The whole file is not so long as retransmissions twice in a long session.
+        // The file is too short for the duplication rules of long sessions.
         gateway: GatewayPolicy {
             duplicate_first_packets: paper.gateway.duplicate_first_packets,
             ..auto.gateway
@@ -90,7 +89,7 @@ fn steady(paper: &SessionConfig) -> SessionConfig {
     }
 }
 
-/// A transfer that may be changed before it is run.
+/// The parameters of a transfer.
 #[derive(Clone, Debug)]
 pub(super) struct Trial {
     pub(super) source: SessionConfig,
@@ -99,12 +98,12 @@ pub(super) struct Trial {
 }
 
 impl Trial {
-    /// As the paper has it.
+    /// Returns the transfer of the paper at a point.
     pub(super) fn new(setting: &Setting, party: Party, condition: Condition, percent: u32) -> Self {
         Self::over(setting, party, condition.link(percent))
     }
 
-    /// Over another link.
+    /// Returns the transfer over another link.
     pub(super) fn over(setting: &Setting, party: Party, mut link: LinkConfig) -> Self {
         let kbps = setting.get("link_rate_kbps");
         if kbps > 0.0 {
@@ -114,17 +113,15 @@ impl Trial {
         Self { source: party.session(setting), link, size: setting.get("file_bytes") as u64 }
     }
 
-    /// Runs it.
     pub(super) fn run(&self, draw: &Draw) -> Result<Values, String> {
         self.transfer(draw).map(|seen| self.values(&seen))
     }
 
-    /// Runs it and keeps everything.
     pub(super) fn transfer(&self, draw: &Draw) -> Result<Transfer, String> {
         transfer(&self.config(draw)).map_err(|error| error.to_string())
     }
 
-    /// What the simulator is to run.
+    /// Returns the configuration for the simulator.
     pub(super) fn config(&self, draw: &Draw) -> TransferConfig {
         TransferConfig {
             source: self.source.clone(),
@@ -139,9 +136,9 @@ impl Trial {
         }
     }
 
-    /// What is kept of a transfer. Overheads are percent of the file.
+    /// Returns the recorded values. Overheads are in percent of the file.
     pub(super) fn values(&self, seen: &Transfer) -> Values {
-        // As if all headers were the published ones.
+        // Every header counts as the published one.
         let added = match self.source.profile {
             Profile::Published(_) => 0,
             Profile::Sealed => HEADER - SEALED_HEADER,
@@ -153,14 +150,14 @@ impl Trial {
     }
 }
 
-/// Bytes that the application hands over at a time.
+/// Octets per write of the application.
 const CHUNK: usize = 1_000;
 /// XSTP directly over IPv4.
 const IPV4: usize = 20;
-/// Nothing takes that long: 10 MB in stays of 5 s, 1 % of the time, take some hours of the link.
+/// Upper bound of the duration: 10 MB in connected states of 5 s, 1 % of the time, take hours.
 const LIMIT: Span = Span::from_secs(1_000_000);
 
-/// Octets of XSTP's header as published, and in the sealed profile.
+/// Octets of the XSTP header as published, and in the sealed profile.
 const HEADER: u64 = 16;
 const SEALED_HEADER: u64 = 4;
 

@@ -1,32 +1,32 @@
-//! What the paper leaves open, varied; and parts of the mechanism taken out.
+//! Other interpretations of the paper, and the mechanism without single parts.
 
 use super::trial::Trial;
 use satlink::Limit;
 use units::{BitRate, Span};
 use xstp::session::{Halve, LossRoundTrip, ProbingConfig, RetransmitRule, Spread};
 
-/// Another reading.
+/// An interpretation.
 #[derive(Clone, Copy)]
 pub(super) struct Variant {
-    /// For keys.
+    /// Name in keys.
     pub(super) name: &'static str,
-    /// For people.
+    /// Description.
     pub(super) about: &'static str,
     change: fn(&mut Trial),
 }
 
-/// Parts of the mechanism that claims are about, taken out.
+/// Parts of the mechanism that claims concern, removed.
 pub(super) const PARTS: [Variant; 6] =
     [NO_RECOVERY, NO_EARLY_TIMEOUT, NO_BACKOFF, NO_IDLE, NO_OUTAGE_PAUSE, NO_SLOT];
 
 impl Variant {
-    /// Whether cells stand on it.
+    /// Returns true if cells depend on it.
     pub(super) fn judged(&self) -> bool {
         let mut judged = PARTS.into_iter().chain([AS_CHOSEN]);
         judged.any(|variant| variant.name == self.name)
     }
 
-    /// `trial` in this reading.
+    /// Applies the interpretation to `trial`.
     pub(super) fn of(&self, mut trial: Trial) -> Trial {
         (self.change)(&mut trial);
         trial
@@ -43,7 +43,7 @@ fn probing(trial: &mut Trial, change: fn(&mut ProbingConfig)) {
     }
 }
 
-/// A sending rate on the line, with room for what the windows allow.
+/// Limits the link rate, with a queue for the paper's windows.
 fn rate(trial: &mut Trial, kbps: u64) {
     for direction in [&mut trial.link.forward, &mut trial.link.return_] {
         direction.rate = Some(BitRate::from_kbps(kbps));
@@ -51,7 +51,7 @@ fn rate(trial: &mut Trial, kbps: u64) {
     }
 }
 
-/// Open in the paper: protocol facts 3.3 and 8.
+/// Questions that the paper leaves open (protocol facts 3.3 and 8).
 pub(super) const READINGS: &[Variant] = &[
     variant("tolerance-0", "tolerance 0", |trial| {
         probing(trial, |config| config.tolerance_millionths = 0);
@@ -110,10 +110,10 @@ pub(super) const READINGS: &[Variant] = &[
     variant("rate-10000", "a line of 10 Mbit/s", |trial| rate(trial, 10_000)),
 ];
 
-/// Parts of the mechanism taken out, to see what they are worth.
+/// Parts of the mechanism removed, to measure their effect.
 pub(super) const WITHOUT: &[Variant] = &[NO_RECOVERY, NO_EARLY_TIMEOUT, NO_BACKOFF];
 
-/// As chosen, beside the others at the same points.
+/// The chosen interpretation.
 pub(super) const AS_CHOSEN: Variant = variant("as-chosen", "as chosen for this report", |_| {});
 
 pub(super) const NO_RECOVERY: Variant =
@@ -129,17 +129,17 @@ pub(super) const NO_EARLY_TIMEOUT: Variant =
 pub(super) const NO_BACKOFF: Variant =
     variant("no-backoff", "polling never backs off", |trial| trial.source.poll_backoff_cap = 0);
 
-/// Without the map's slot for answers from before the loss.
+/// Without the slot of the map for responses from before the loss.
 pub(super) const NO_SLOT: Variant =
     variant("no-slot-before", "no slot for answers from before the loss", |trial| {
         probing(trial, |config| config.before_loss = false);
     });
 
-/// Without slow start after a pause, for both.
+/// Without slow start after idle periods, for both senders.
 pub(super) const NO_IDLE: Variant =
     variant("idle-never", "no idle threshold", |trial| idle(trial, None));
 
-/// Without slow start after an outage, which only OFF has.
+/// Without slow start after an outage, which only OFF performs.
 pub(super) const NO_OUTAGE_PAUSE: Variant =
     variant("outage-no-pause", "an outage is no pause: OFF never slow-starts again", |trial| {
         trial.source.xstp.outage_is_idle = false;
@@ -153,7 +153,6 @@ fn idle(trial: &mut Trial, seconds: Option<u64>) {
     }
 }
 
-/// All of them, the chosen one first.
 pub(super) fn all() -> impl Iterator<Item = &'static Variant> {
     const CHOSEN: &[Variant] = &[AS_CHOSEN];
     CHOSEN.iter().chain(READINGS).chain(WITHOUT)

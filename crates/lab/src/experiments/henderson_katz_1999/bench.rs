@@ -6,6 +6,7 @@
 //!   other's source ─────────┘                      └── other's sink
 //! ```
 
+use super::super::network::{direction, transfer};
 use super::super::{Draw, Values};
 use satlink::{DirectionConfig, Discipline, Jitter, Limit, LinkConfig, QueueConfig, Red};
 use sim::scenario::files::{CrossTraffic, Files, Transports};
@@ -13,22 +14,22 @@ use simtcp::TcpConfig;
 use units::{BitRate, Span};
 use xstp::session::SessionConfig;
 
-/// Bytes of data in a segment, for which section VI gives the share of acknowledgements.
+/// Octets of data in a segment, for which section VI gives the ratio of acknowledgements.
 const SEGMENT: u16 = 1_000;
-/// Bytes of a file.
+/// File size in octets.
 const FILE: u64 = 10_000_000;
-/// Of the round trip of the satellite's connection, what is not the satellite; the whole of the
-/// other's is twice that.
+/// Terrestrial part of the satellite connection's round trip. The round trip of the competing
+/// connection is twice as long.
 const TERRESTRIAL: Span = Span::from_millis(10);
 
-/// Round trips of figure 3, ms.
+/// Round trips of figure 3 in ms.
 pub(super) const ROUND_TRIPS: [u64; 8] = [20, 40, 80, 150, 200, 300, 400, 600];
-/// Those at which there is another.
+/// Round trips with a competing connection in ms.
 pub(super) const FEW: [u64; 5] = [40, 100, 200, 400, 600];
-/// Queues that are tried, packets.
+/// Queue lengths of the sweep in packets.
 pub(super) const QUEUES: [u64; 5] = [20, 35, 75, 100, 200];
 
-/// Who carries the file.
+/// The transport that carries the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     Reno,
@@ -40,7 +41,7 @@ pub(super) enum Way {
 }
 
 impl Way {
-    /// The four of figure 3, the best first.
+    /// The transports of figure 3, the best first.
     pub(super) const FOUR: [Self; 4] =
         [Self::SackNewReno, Self::SackReno, Self::NewReno, Self::Reno];
 
@@ -77,13 +78,13 @@ fn of_1999(tcp: TcpConfig) -> TcpConfig {
     TcpConfig { max_segment: SEGMENT, ..tcp.of_1999() }
 }
 
-/// SACK-NewReno as the paper's hosts had it.
+/// Returns SACK-NewReno as configured on the paper's hosts.
 pub(super) fn best() -> TcpConfig {
     of_1999(TcpConfig::sack_new_reno())
 }
 
-/// STP with segments of so many bytes and the hosts' windows; POLLs ride on segments that are due
-/// within `ride_ms`, 0: never.
+/// Returns STP with segments of `segment` octets and the hosts' windows. POLLs are piggybacked on
+/// segments that are due within `ride_ms`; 0 disables this.
 pub(super) fn stp(segment: u16, ride_ms: u64) -> SessionConfig {
     let mut config = SessionConfig::stp_1999();
     config.max_segment = usize::from(segment) + (config.max_segment - config.payload_size());
@@ -94,27 +95,28 @@ pub(super) fn stp(segment: u16, ride_ms: u64) -> SessionConfig {
     config
 }
 
-/// How long before they are due POLLs ride, ms: the grain of STP's timers.
+/// Maximum time by which a POLL is advanced or delayed for piggybacking, in ms: the granularity of
+/// STP's timers.
 pub(super) const RIDE_MS: u64 = 10;
-/// Others that are tried.
+/// Other values of the sweep in ms.
 pub(super) const RIDES_MS: [u64; 4] = [0, 2, 3, 5];
-/// What a gateway of split TCP has for each side of a connection, kbytes of 1,024: as much as the
-/// hosts' windows; and others that are tried.
+/// Buffer of a split-TCP gateway per side of a connection, in kbytes of 1,024: the hosts' windows;
+/// and other values of the sweep.
 pub(super) const BUFFER_KB: u64 = 240;
 pub(super) const BUFFERS_KB: [u64; 5] = [48, 72, 96, 120, 144];
 
-/// Who competes at the router, and how that queues.
+/// Competing traffic at the router, and its queue discipline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Others {
-    /// Nobody but a little of the web.
+    /// Light web traffic.
     Web,
-    /// Nobody at all.
+    /// None.
     Nobody,
-    /// One file without end over 20 ms.
+    /// One unlimited file over 20 ms.
     One(Router),
 }
 
-/// How the router queues.
+/// Queue discipline of the router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Router {
     DropTail,
@@ -136,7 +138,7 @@ impl Router {
     fn discipline(self, packets: u64) -> Discipline {
         match self {
             Self::DropTail => Discipline::DropTail,
-            // A tenth and three tenths of the queue; a tenth of the packets at the upper one.
+            // Thresholds at 1/10 and 3/10 of the queue; drop probability 0.1 at the upper one.
             Self::Red => Discipline::Red(Red {
                 lower: Limit::Packets((packets / 10).max(2)),
                 upper: Limit::Packets((packets * 3 / 10).max(6)),
@@ -150,30 +152,30 @@ impl Router {
     }
 }
 
-/// A file on the bench.
+/// One file transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Trial {
     pub(super) way: Way,
     pub(super) round_trip_ms: u64,
     pub(super) others: Others,
-    /// Packets in each queue.
+    /// Queue limit in packets.
     pub(super) queue: u64,
     pub(super) kbps: u64,
-    /// By which chance changes the satellite's delay, ms.
+    /// Bound of the random variation of the satellite's delay in ms.
     pub(super) jitter_ms: u64,
-    /// How long before they are due POLLs ride on segments, ms.
+    /// Maximum time by which POLLs are moved for piggybacking, in ms.
     pub(super) ride_ms: u64,
-    /// What a gateway has for each side, kbytes of 1,024.
+    /// Buffer of a gateway per side, in kbytes of 1,024.
     pub(super) buffer_kb: u64,
-    /// Whether there is a file at all.
+    /// Whether a file is sent.
     pub(super) file: bool,
 }
 
-/// Packets in a queue: what BSD gives an interface.
+/// Queue limit in packets: the default of a BSD interface.
 pub(super) const QUEUE: u64 = 50;
 
 impl Trial {
-    /// As the paper has it.
+    /// Returns the transfer as the paper describes it.
     pub(super) fn new(way: Way, round_trip_ms: u64, others: Others) -> Self {
         Self {
             way,
@@ -188,7 +190,6 @@ impl Trial {
         }
     }
 
-    /// The name of a point.
     pub(super) fn key(&self) -> String {
         let others = match self.others {
             Others::Web => "web",
@@ -219,13 +220,9 @@ impl Trial {
 
     fn files(&self, draw: &Draw) -> Files {
         let way = |kbps, delay, discipline, jitter| {
-            let one = DirectionConfig {
-                rate: Some(BitRate::from_kbps(kbps)),
-                delay,
-                jitter,
-                queue: QueueConfig { discipline, limit: Limit::Packets(self.queue) },
-                ..DirectionConfig::default()
-            };
+            let queue = QueueConfig { discipline, limit: Limit::Packets(self.queue) };
+            let one = direction(BitRate::from_kbps(kbps), delay);
+            let one = DirectionConfig { jitter, queue, ..one };
             // Acknowledgements have an interface of their own.
             let plenty = QueueConfig::default();
             LinkConfig {
@@ -244,28 +241,21 @@ impl Trial {
             Others::One(router) => (router, Some(other()), 0.0),
         };
         let discipline = router.discipline(self.queue);
+        let hops = vec![
+            way(10_000, TERRESTRIAL / 2, discipline, Jitter::None),
+            way(self.kbps, rest, Discipline::DropTail, jitter),
+        ];
+        let carriage = self.way.carriage(self.ride_ms, self.buffer_kb);
         Files {
-            carriage: self.way.carriage(self.ride_ms, self.buffer_kb),
             flows: u32::from(self.file),
-            bytes: FILE,
-            access: ethernet(Span::ZERO),
-            hops: vec![
-                way(10_000, TERRESTRIAL / 2, discipline, Jitter::None),
-                way(self.kbps, rest, Discipline::DropTail, jitter),
-            ],
             gateway: 1,
             beside,
             background_bps,
-            constant: None,
-            stagger: Span::ZERO,
             chance: Span::from_secs(1),
-            until: PATIENCE,
-            seed: draw.seed,
-            run: draw.run,
+            ..transfer(carriage, FILE, hops, PATIENCE, draw)
         }
     }
 
-    /// Carries the file.
     pub(super) fn run(&self, draw: &Draw) -> Values {
         let carried = self.files(draw).carry();
         let over = carried.ended.since(carried.began).as_secs_f64();
@@ -287,24 +277,16 @@ impl Trial {
     }
 }
 
-/// A file that is not there by then has the throughput that it had.
+/// Time limit; the throughput of an incomplete file is that until then.
 const PATIENCE: Span = Span::from_secs(400);
 
-fn ethernet(delay: Span) -> LinkConfig {
-    LinkConfig::symmetric(DirectionConfig {
-        rate: Some(BitRate::from_mbps(100)),
-        delay,
-        ..DirectionConfig::default()
-    })
-}
-
-/// The other: SACK-NewReno over 20 ms, half of them at its ends.
+/// Returns the competing connection: SACK-NewReno over 20 ms, half of it in the access links.
 fn other() -> CrossTraffic {
-    let access = ethernet(TERRESTRIAL / 4);
+    let access = LinkConfig::symmetric(direction(BitRate::from_mbps(100), TERRESTRIAL / 4));
     CrossTraffic { tcp: TcpConfig { max_segment: 1_460, ..best() }, flows: 1, access }
 }
 
-/// All trials with how often each is run at most.
+/// Returns all transfers with their maximum numbers of replications.
 pub(super) fn trials() -> Vec<(Trial, u32)> {
     let mut all = Vec::new();
     for round_trip in ROUND_TRIPS {
@@ -328,7 +310,7 @@ pub(super) fn trials() -> Vec<(Trial, u32)> {
     all
 }
 
-/// What the text says besides.
+/// Returns the transfers of the text's further claims.
 fn beside_figures() -> impl Iterator<Item = Trial> {
     let at = |way, round_trip| Trial::new(way, round_trip, Others::Nobody);
     let splits = [Way::SplitTcp, Way::SplitStp].into_iter();
@@ -340,10 +322,10 @@ fn beside_figures() -> impl Iterator<Item = Trial> {
     plain.chain(slow).chain(unsteady).chain([silent]).chain(rides)
 }
 
-/// By which the delay varies where it does.
+/// Bound of the delay variation in ms, where there is one.
 pub(super) const JITTER_MS: u64 = 100;
 
-/// Other queues.
+/// Returns the transfers with other queues.
 fn queues() -> Vec<Trial> {
     let mut all = Vec::new();
     for queue in QUEUES {

@@ -1,18 +1,16 @@
-//! How many round trips TCP takes for a reply, as section V.B of the paper reckons it.
-//!
-//! Nothing is lost, segments take no time to send and servers none to answer. The paper does not
-//! give its rules in full; what is taken here was chosen among the alternatives of [`OTHERS`]
-//! because it reproduces the table.
+//! Number of round trips of a TCP reply, as section V.B of the paper computes it: without loss,
+//! transmission and server time. The paper does not state its rules in full; those used here were
+//! selected among [`OTHERS`] because they reproduce the table.
 
 use crate::experiments::Values;
 use sim::traffic::mah;
 
-/// The four ways of the table.
+/// The four variants of TCP in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Way {
-    /// T/TCP: no round trip for the handshake.
+    /// T/TCP: no handshake round trip.
     pub(super) transactions: bool,
-    /// 4KSS: up to 4,380 bytes in the first burst.
+    /// 4KSS: up to 4,380 octets in the first burst.
     pub(super) large_start: bool,
 }
 
@@ -24,7 +22,7 @@ impl Way {
         Self { transactions: true, large_start: true },
     ];
 
-    /// As the table has it.
+    /// Returns the name in the table.
     pub(super) fn name(self) -> &'static str {
         match (self.transactions, self.large_start) {
             (false, false) => "standard TCP",
@@ -37,28 +35,27 @@ impl Way {
 
 /// Orbits, and their round trips in seconds.
 pub(super) const ORBITS: [(&str, f64); 2] = [("GEO", 0.6), ("LEO", 0.08)];
-/// Bytes of a segment with its 40 bytes of headers.
+/// Octets of a segment, including 40 of headers.
 pub(super) const SEGMENTS: [u64; 2] = [1_500, 500];
 
-/// The rules.
+/// Rules of the computation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Model {
-    /// For keys.
+    /// Name in keys.
     pub(super) name: &'static str,
-    /// What it is.
     pub(super) about: &'static str,
     pool: mah::Size,
     headers: u64,
-    /// Segments of the first burst with 4KSS; None: as many as RFC 2414 allows.
+    /// Segments of the first burst with 4KSS; `None` for as many as RFC 2414 allows.
     large: Option<u64>,
     cull: u64,
-    /// A lone first segment is acknowledged late with T/TCP as well.
+    /// Whether the acknowledgement of a single first segment is delayed with T/TCP as well.
     late_with_transactions: bool,
-    /// One acknowledgement for so many segments.
+    /// Number of segments per acknowledgement.
     acknowledge: u64,
 }
 
-/// What is taken.
+/// The rules used here.
 pub(super) const TAKEN: Model = Model {
     name: "taken",
     about: "primary replies; 40 bytes of headers in a segment; four segments at first with 4KSS, \
@@ -73,41 +70,42 @@ pub(super) const TAKEN: Model = Model {
     acknowledge: 2,
 };
 
-/// One change at a time.
+const fn alternative(name: &'static str, about: &'static str, model: Model) -> Model {
+    Model { name, about, ..model }
+}
+
+/// Alternatives, each with one change.
 pub(super) const OTHERS: [Model; 6] = [
-    Model {
-        name: "secondary",
-        about: "secondary replies",
-        pool: mah::Size::SecondaryReply,
-        ..TAKEN
-    },
-    Model { name: "whole", about: "headers not counted in the segment", headers: 0, ..TAKEN },
-    Model {
-        name: "rfc-2414",
-        about: "4,380 bytes at first with 4KSS: three large segments, four small ones",
-        large: None,
-        ..TAKEN
-    },
-    Model { name: "all", about: "no reply left out", cull: u64::MAX, ..TAKEN },
-    Model {
-        name: "late",
-        about: "100 ms for a single first segment with T/TCP as well",
-        late_with_transactions: true,
-        ..TAKEN
-    },
-    Model {
-        name: "doubling",
-        about: "each segment acknowledged: the window doubles",
-        acknowledge: 1,
-        ..TAKEN
-    },
+    alternative(
+        "secondary",
+        "secondary replies",
+        Model { pool: mah::Size::SecondaryReply, ..TAKEN },
+    ),
+    alternative("whole", "headers not counted in the segment", Model { headers: 0, ..TAKEN }),
+    alternative(
+        "rfc-2414",
+        "4,380 bytes at first with 4KSS: three large segments, four small ones",
+        Model { large: None, ..TAKEN },
+    ),
+    alternative("all", "no reply left out", Model { cull: u64::MAX, ..TAKEN }),
+    alternative(
+        "late",
+        "100 ms for a single first segment with T/TCP as well",
+        Model { late_with_transactions: true, ..TAKEN },
+    ),
+    alternative(
+        "doubling",
+        "each segment acknowledged: the window doubles",
+        Model { acknowledge: 1, ..TAKEN },
+    ),
 ];
 
-/// A delayed acknowledgement waits for 100 ms on average, for 200 at most.
+/// Mean delay of a delayed acknowledgement in seconds; the maximum is 200 ms.
 const LATE: f64 = 0.1;
 
 impl Model {
-    /// Bursts of a reply of `segments`, with `first` of them in the first one.
+    /// Returns the number of bursts of a reply of `segments` with `first` segments in the first
+    /// burst.
     pub(super) fn bursts(&self, segments: u64, first: u64) -> u64 {
         let (mut window, mut sent, mut bursts) = (first, first, 1);
         while sent < segments {
@@ -123,7 +121,7 @@ impl Model {
         if way.large_start { self.large.unwrap_or(allowed) } else { 1 }
     }
 
-    /// Seconds from the client's first packet to the last byte of a reply of `segments`.
+    /// Returns the time from the client's first packet to the last octet of the reply, in seconds.
     pub(super) fn latency(&self, way: Way, segments: u64, payload: u64, round_trip: f64) -> f64 {
         let first = self.first(way, payload);
         let waits =
@@ -133,7 +131,7 @@ impl Model {
         handshake + late + round_trip * self.bursts(segments, first) as f64
     }
 
-    /// Least, median and mean over the replies that are not left out.
+    /// Returns minimum, median and mean over the replies that are not excluded, in seconds.
     pub(super) fn of(&self, way: Way, segment: u64, round_trip: f64) -> [f64; 3] {
         let payload = segment - self.headers;
         let mut all: Vec<f64> = self
@@ -144,12 +142,13 @@ impl Model {
         [all[0], all[all.len() / 2], all.iter().sum::<f64>() / all.len() as f64]
     }
 
-    /// Share of the replies that are left out.
+    /// Returns the fraction of replies that are excluded.
     pub(super) fn left_out(&self, segment: u64) -> f64 {
         1.0 - self.replies(segment - self.headers).count() as f64 / REPLIES as f64
     }
 
-    /// Sizes in segments of the replies that are not left out, evenly over their quantiles.
+    /// Returns the sizes in segments of the replies that are not excluded, at evenly spaced
+    /// quantiles.
     fn replies(&self, payload: u64) -> impl Iterator<Item = u64> {
         let share = |index: u32| (f64::from(index) + 0.5) / f64::from(REPLIES);
         let (pool, cull) = (self.pool, self.cull);
@@ -158,7 +157,7 @@ impl Model {
             .filter(move |&segments| segments <= cull)
     }
 
-    /// All numbers of the table.
+    /// Returns all numbers of the table.
     pub(super) fn table(&self) -> Values {
         let mut values = Values::new();
         for (orbit, round_trip) in ORBITS {
@@ -176,10 +175,10 @@ impl Model {
     }
 }
 
-/// Replies that stand for all.
+/// Number of quantiles.
 const REPLIES: u32 = 50_000;
 
-/// The name of a series of least, median and mean.
+/// Returns the name of a series of minimum, median and mean.
 pub(super) fn column(orbit: &str, segment: u64, way: Way) -> String {
     format!("{orbit}/{segment}/{}", way.name())
 }
@@ -189,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn three_segments_take_what_figure_5_shows() {
+    fn three_segments_take_the_time_of_figure_5() {
         let seconds = |transactions, large_start| {
             TAKEN.latency(Way { transactions, large_start }, 3, 1_460, 0.6)
         };
@@ -200,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn bursts_grow_by_their_acknowledgements() {
+    fn bursts_grow_with_acknowledgements() {
         // 1, then 2, 3, 5, 8: together 1, 3, 6, 11, 19.
         let bursts = [1, 3, 6, 11, 19].map(|segments| TAKEN.bursts(segments, 1));
         assert_eq!(bursts, [1, 2, 3, 4, 5]);

@@ -1,13 +1,14 @@
-//! Figure 3 live with the kernel's reno, and the same file through today's gateways: one at the
-//! hub, and a pair.
+//! Figure 3 live with the kernel's Reno, and the same file through gateways: one at the hub, and a
+//! pair.
 
-use super::super::{Beside, Draw, Live, Point, Results, Section, Series, Setting};
+use super::super::network::{limited, transfer};
+use super::super::{CrossTraffic, Draw, Live, Point, Results, Section, Series, Setting};
 use super::super::{Summary, Values};
 use super::bench::QUEUE;
 use crate::LabError;
 use crate::experiments::publication::page;
 use crate::live::{Hosts, HostsConfig, Way, whole};
-use satlink::{DirectionConfig, Limit, LinkConfig, QueueConfig};
+use satlink::{Limit, LinkConfig};
 use sim::scenario::files::{Files, Transports};
 use simtcp::TcpConfig;
 use testbed::traffic::Limits;
@@ -15,7 +16,6 @@ use units::{BitRate, Span};
 use xstp::congestion::Controller;
 use xstp::session::{SessionConfig, StpPolicy};
 
-/// What is run live.
 pub(super) static LIVE: Live = Live {
     about: "figure 3's file with the kernel's reno, and through one gateway and a pair (five \
             minutes)",
@@ -26,18 +26,18 @@ pub(super) static LIVE: Live = Live {
 
 page!(PAGE = "henderson-katz-1999/live");
 
-/// The study of what stands beside live runs, and theirs.
+/// The study of the live runs and their simulated counterparts.
 const TODAY: &str = "today";
-/// Bytes of a file, as in figure 3.
+/// File size in octets, as in figure 3.
 const FILE: u64 = 10_000_000;
-/// The satellite's rate.
+/// Satellite rate.
 const RATE: BitRate = BitRate::from_kbps(1_300);
-/// Round trips, ms.
+/// Round trips in ms.
 const ROUND_TRIPS: [u64; 4] = [20, 150, 300, 600];
-/// Nothing takes longer.
+/// Time limit of a transfer.
 const PATIENCE: Span = Span::from_secs(400);
 
-/// Ways over the satellite, the plainest first.
+/// Transports over the satellite.
 const WAYS: [(Way, &str); 3] =
     [(Way::Cubic, "reno"), (Way::Single, "one gateway"), (Way::Bentpipe, "two gateways")];
 
@@ -46,17 +46,12 @@ fn key(way: &str, round_trip_ms: u64) -> String {
 }
 
 fn link(round_trip_ms: u64) -> LinkConfig {
-    let way = |limit| DirectionConfig {
-        rate: Some(RATE),
-        delay: Span::from_millis(round_trip_ms) / 2,
-        queue: QueueConfig { limit, ..QueueConfig::default() },
-        ..DirectionConfig::default()
-    };
+    let way = |limit| limited(RATE, Span::from_millis(round_trip_ms) / 2, limit);
     let forward = way(Limit::Packets(QUEUE));
     LinkConfig { forward, ..LinkConfig::symmetric(way(Limit::Packets(1_000))) }
 }
 
-/// Simulated: models of the same kernel and the same gateways.
+/// Returns the simulated counterparts: models of the same kernel and gateways.
 pub(super) fn twins() -> Vec<Point> {
     let point = |(way, name): (Way, &'static str), round_trip: u64| {
         Point::new(TODAY, key(name, round_trip), 3, move |draw: &Draw| {
@@ -73,30 +68,14 @@ fn simulate(way: Way, round_trip_ms: u64, draw: &Draw) -> Values {
         Way::Single => Transports::SplitTcp(reno, bbr),
         Way::Bentpipe => Transports::ThreeSegments(reno.clone(), space(), reno),
     };
-    let files = Files {
-        carriage,
-        flows: 1,
-        bytes: FILE,
-        access: LinkConfig::symmetric(DirectionConfig {
-            rate: Some(BitRate::from_mbps(100)),
-            ..DirectionConfig::default()
-        }),
-        hops: vec![link(round_trip_ms), LinkConfig::default()],
-        gateway: 0,
-        beside: None,
-        background_bps: 0.0,
-        constant: None,
-        stagger: Span::ZERO,
-        chance: Span::from_millis(50),
-        until: PATIENCE,
-        seed: draw.seed,
-        run: draw.run,
-    };
+    let hops = vec![link(round_trip_ms), LinkConfig::default()];
+    let files = transfer(carriage, FILE, hops, PATIENCE, draw);
+    let files = Files { chance: Span::from_millis(50), ..files };
     let took = files.carry().took.unwrap_or(PATIENCE);
     Values::new().with("kbps", kbps(took))
 }
 
-/// XSTP at the link's rate, as between gateways, with more numbers than a product needs.
+/// Returns XSTP at the link rate, with a larger number window than a product needs.
 fn space() -> SessionConfig {
     let (window, stp) = (256, SessionConfig::stp_1999());
     SessionConfig {
@@ -143,7 +122,7 @@ fn measure(way: Way, round_trip_ms: u64, draw: &Draw) -> Result<Values, LabError
         .with("retransmissions", counted.retransmissions as f64))
 }
 
-fn judge(_: &Setting, simulated: &Results, live: &Results) -> Beside {
+fn judge(_: &Setting, simulated: &Results, live: &Results) -> CrossTraffic {
     let at = |results: &Results, name: &str, round_trip: u64| {
         results.summary(TODAY, &key(name, round_trip), "kbps")
     };
@@ -171,5 +150,5 @@ fn judge(_: &Setting, simulated: &Results, live: &Results) -> Beside {
     let figure = PAGE.figure("today", series);
     let table = PAGE.table("today-table", rows);
     let section = Section { figures: vec![figure], tables: vec![table], ..PAGE.section() };
-    Beside { cells: Vec::new(), sections: vec![section] }
+    CrossTraffic { cells: Vec::new(), sections: vec![section] }
 }

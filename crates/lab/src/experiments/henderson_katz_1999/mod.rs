@@ -1,12 +1,12 @@
-//! The paper of STP: Henderson and Katz 1999.
+//! The STP paper: Henderson and Katz 1999.
 //!
 //! ```text
-//!   latency    table I's reckoning
-//!   bench      files over the bench of figure 2: figures 3, 4, 7 and 9
+//!   latency    analysis of table I
+//!   bench      files over the network of figure 2: figures 3, 4, 7 and 9
 //!   web        requests and replies: table I's measured column, table II
 //!   networks   table III
-//!   live       figure 3's file with a kernel and gateways of today
-//!   judge      what the paper states, and what becomes of it
+//!   live       figure 3's file with a current kernel and gateways
+//!   judge      evaluation of the paper's claims
 //! ```
 
 mod bench;
@@ -22,7 +22,6 @@ mod web;
 use super::Entry;
 use plan::*;
 
-/// Its sections V to VII.
 pub(super) static ENTRY: Entry = Entry {
     id: "henderson-katz-1999",
     title: "Transport protocols for Internet-compatible satellite networks (STP)",

@@ -1,5 +1,6 @@
-//! Table III: DirecPC and Ricochet as channels.
+//! Table III: models of DirecPC and Ricochet.
 
+use super::super::network::{direction, ethernet, transfer};
 use super::super::{Draw, Values};
 use super::bench::{RIDE_MS, best, stp};
 use satlink::{DirectionConfig, Discipline, Limit, LinkConfig, QueueConfig, Red};
@@ -7,7 +8,7 @@ use sim::scenario::files::{Files, Transports};
 use simtcp::TcpConfig;
 use units::{BitRate, Span};
 
-/// A commercial network: what the paper says of it, and what was fitted.
+/// A commercial network: the paper's parameters and fitted ones.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Channel {
     pub(super) name: &'static str,
@@ -15,19 +16,19 @@ pub(super) struct Channel {
     forward_bps: u64,
     back_bps: u64,
     bytes: u64,
-    /// Bytes of the queue before the narrow line.
+    /// Queue limit in octets before the bottleneck.
     queue: u64,
-    /// Packets lost in the Internet on the way.
+    /// Packet loss ratio in the Internet.
     loss: f64,
     red: bool,
-    /// Bytes of data in a segment.
+    /// Octets of data in a segment.
     segment: u16,
 }
 
-/// What an Ethernet takes: BSD/OS 3.0 finds the path's MTU (section V.A).
+/// Segment size on Ethernet: BSD/OS 3.0 performs path MTU discovery (section V.A).
 const SEGMENT: u16 = 1_460;
 
-/// A satellite, and back over the Internet and a modem's 50 kbit/s.
+/// A satellite forward link, with a return path over the Internet and a 50 kbit/s modem.
 pub(super) const DIRECPC: Channel = Channel {
     name: "DirecPC",
     round_trip_ms: 375,
@@ -53,10 +54,10 @@ pub(super) const RICOCHET: Channel = Channel {
     segment: SEGMENT,
 };
 
-/// What the paper hopes for there.
+/// The improvement that the paper suggests.
 pub(super) const WITH_RED: Channel = Channel { name: "Ricochet with RED", red: true, ..RICOCHET };
 
-/// What is not given about the two, varied.
+/// Variations of the parameters that the paper does not state.
 pub(super) const OTHERS: [Channel; 12] = [
     Channel { name: "DirecPC, no loss", loss: 0.0, ..DIRECPC },
     Channel { name: "DirecPC, 0.5 % lost", loss: 0.005, ..DIRECPC },
@@ -94,22 +95,20 @@ pub(super) const OTHERS: [Channel; 12] = [
     Channel { name: "Ricochet, segments of 1,000 bytes", segment: 1_000, ..RICOCHET },
 ];
 
-/// All of them.
 pub(super) fn all() -> impl Iterator<Item = Channel> {
     [DIRECPC, RICOCHET, WITH_RED].into_iter().chain(OTHERS)
 }
 
-/// A name, and who carries the file.
+/// Name and constructor of a transport.
 pub(super) type Carries = (&'static str, fn(u16) -> Transports);
 
-/// Who carries the file.
+/// The transports that carry the file.
 pub(super) const WAYS: [Carries; 2] = [
     ("STP", |segment| Transports::Stp(stp(segment, RIDE_MS))),
     ("TCP SACK", |max_segment| Transports::Tcp(TcpConfig { max_segment, ..best() })),
 ];
 
 impl Channel {
-    /// The name of a point.
     pub(super) fn key(&self, way: &str) -> String {
         format!("{}/{way}", self.name)
     }
@@ -128,44 +127,24 @@ impl Channel {
         } else {
             Discipline::DropTail
         };
-        let way = |rate, queue, loss| DirectionConfig {
-            rate: Some(BitRate::from_bps(rate)),
-            delay: Span::from_millis(self.round_trip_ms) / 2,
-            loss,
+        let delay = Span::from_millis(self.round_trip_ms) / 2;
+        let way = |bps, queue| DirectionConfig {
+            loss: self.loss,
             queue,
-            ..DirectionConfig::default()
+            ..direction(BitRate::from_bps(bps), delay)
         };
         LinkConfig {
-            return_: way(self.back_bps, QueueConfig::default(), self.loss),
-            ..LinkConfig::symmetric(way(
-                self.forward_bps,
-                QueueConfig { discipline, limit },
-                self.loss,
-            ))
+            return_: way(self.back_bps, QueueConfig::default()),
+            ..LinkConfig::symmetric(way(self.forward_bps, QueueConfig { discipline, limit }))
         }
     }
 
-    /// Sends the file.
     pub(super) fn run(&self, carriage: fn(u16) -> Transports, draw: &Draw) -> Values {
-        let access = LinkConfig::symmetric(DirectionConfig {
-            rate: Some(BitRate::from_mbps(10)),
-            ..DirectionConfig::default()
-        });
+        let until = Span::from_secs(600);
         let files = Files {
-            carriage: carriage(self.segment),
-            flows: 1,
-            bytes: self.bytes,
-            access,
-            hops: vec![self.hop()],
-            gateway: 0,
-            beside: None,
-            background_bps: 0.0,
-            constant: None,
-            stagger: Span::ZERO,
+            access: ethernet(BitRate::from_mbps(10)),
             chance: Span::from_secs(1),
-            until: Span::from_secs(600),
-            seed: draw.seed,
-            run: draw.run,
+            ..transfer(carriage(self.segment), self.bytes, vec![self.hop()], until, draw)
         };
         let carried = files.carry();
         let over = carried.ended.since(carried.began).as_secs_f64();

@@ -1,12 +1,12 @@
-//! What is run.
+//! The points to run.
 
 use super::super::{Draw, Point, Setting};
 use super::{bench, latency, live, networks, web};
 
-/// The study of table I's reckoning.
+/// The study of table I's analysis.
 pub(super) const ANALYSIS: &str = "analysis";
 
-/// The study of files over the bench.
+/// The study of file transfers.
 pub(super) const FILES: &str = "files";
 /// The study of requests and replies.
 pub(super) const WEB: &str = "web";

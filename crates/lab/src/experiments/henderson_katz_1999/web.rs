@@ -1,8 +1,9 @@
-//! Requests and replies of the web, one after the other: table I's measured column, table II,
-//! and what the text says of narrow return channels.
+//! Sequential web requests and replies: the measured column of table I, table II, and the text's
+//! claims about low-rate return channels.
 
+use super::super::network::direction;
 use super::super::{Draw, Values};
-use satlink::{Direction, DirectionConfig, LinkConfig};
+use satlink::{Direction, LinkConfig};
 use sim::Network;
 use sim::host::{Host, Tcp, TcpId, Xstp, XstpStream};
 use sim::network::{Address, LinkId, Node, NodeId};
@@ -11,41 +12,40 @@ use simtcp::{InitialWindow, Opening, TcpConfig};
 use units::{BitRate, Instant, Span};
 use xstp::session::SessionConfig;
 
-/// Who carries them.
+/// The transport of the transfers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// TCP, with T/TCP or not, with 4KSS or not.
+    /// TCP, T/TCP or either with 4KSS.
     Tcp(super::latency::Way),
     Stp,
 }
 
-/// Transfers of one kind.
+/// Parameters of a series of transfers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Web {
     pub(super) way: Way,
     pub(super) round_trip: f64,
-    /// Bytes of a segment with 40 of headers.
+    /// Octets of a segment, including 40 of headers.
     pub(super) segment: u64,
     /// Bit/s of the return channel.
     pub(super) back_bps: u64,
-    /// Whether replies over 100 segments are left out.
+    /// Whether replies over 100 segments are excluded.
     pub(super) culled: bool,
-    /// Whether each request is [`SMALL`], or drawn from the traces as replies are.
+    /// Whether each request has [`SMALL`] octets; otherwise sizes are drawn from the traces.
     pub(super) small_requests: bool,
 }
 
-/// Bytes of a request that fits into the smallest segment: the traces' median.
+/// Octets of a request that fits into the smallest segment: the median of the traces.
 const SMALL: u64 = 238;
 
-/// Transfers of a replication: twenty make the paper's 1,000.
+/// Transfers per replication; twenty replications make the paper's 1,000.
 const TRANSFERS: u64 = 50;
-/// From one to the next: the longest reply takes 50 s and its start.
+/// Interval between transfers: the longest reply takes 50 s plus its random start.
 const APART: Span = Span::from_secs(200);
-/// The first one makes the hosts known to each other and does not count.
+/// Initial transfers, which establish the hosts' path state and do not count.
 const WARM: u64 = 1;
 
 impl Web {
-    /// The name of a point.
     pub(super) fn key(&self) -> String {
         let way = match self.way {
             Way::Tcp(way) => way.name(),
@@ -68,7 +68,7 @@ impl Web {
             if response > most {
                 continue;
             }
-            // Clocks of 200 and 500 ms meet each transfer at another place.
+            // A random phase relative to timers of 200 and 500 ms.
             let start = APART * plans.len() as u64 + Span::from_secs_f64(rng.uniform());
             let exchange = Exchange { request, response };
             plans.push(ConnectionPlan::single(Instant::ZERO + start, exchange));
@@ -76,7 +76,7 @@ impl Web {
         plans
     }
 
-    /// Latency and packets of the transfers, on average.
+    /// Returns mean latency and packets per transfer.
     pub(super) fn run(&self, draw: &Draw) -> Result<Values, String> {
         let mut net = Network::new(draw.seed, draw.run);
         match self.way {
@@ -108,7 +108,7 @@ impl Web {
                 });
                 let client = net.host_with(|node| {
                     let to = Address::new(server, PORT);
-                    // One END is SSCOP's release of both directions, which STP took over.
+                    // One END releases both directions, as in SSCOP.
                     let client =
                         Client::<XstpStream>::new(self.plans(draw)).ending(ClientClose::Never);
                     Host::new(Xstp::client(node, &config, to), client)
@@ -159,7 +159,7 @@ impl Web {
                 true => InitialWindow::Rfc3390,
                 false => InitialWindow::Segments(1),
             },
-            // The kernel answers before the browser or the server has run.
+            // The kernel acknowledges before the browser or server runs.
             answers_first: true,
             ..base
         }
@@ -169,18 +169,15 @@ impl Web {
         let mut config = SessionConfig::stp_1999();
         let payload = (self.segment - 40) as usize;
         config.max_segment = payload + (config.max_segment - config.payload_size());
-        // What is open at the client's end asks for nothing until the last transfer is over.
+        // The open sessions send no keep-alive until the last transfer is over.
         config.keep_alive = APART * (TRANSFERS + WARM + 1);
         config.no_response = None;
         config
     }
 
     fn link(&self) -> LinkConfig {
-        let way = |rate| DirectionConfig {
-            rate: Some(BitRate::from_bps(rate)),
-            delay: Span::from_secs_f64(self.round_trip / 2.0),
-            ..DirectionConfig::default()
-        };
+        let delay = Span::from_secs_f64(self.round_trip / 2.0);
+        let way = |bps| direction(BitRate::from_bps(bps), delay);
         LinkConfig { return_: way(self.back_bps), ..LinkConfig::symmetric(way(RATE)) }
     }
 }
@@ -193,34 +190,33 @@ fn packets(net: &Network, link: LinkId) -> u64 {
     Direction::BOTH.map(sent).iter().sum()
 }
 
-/// Table I's transfers: nothing is left out.
+/// Returns table I's transfers, without exclusions.
 pub(super) fn table_1(way: super::latency::Way, round_trip: f64, segment: u64) -> Web {
     let (way, back_bps) = (Way::Tcp(way), RATE);
     Web { way, round_trip, segment, back_bps, culled: false, small_requests: false }
 }
 
-/// The same without replies over 100 segments.
+/// Returns the same without replies over 100 segments.
 pub(super) fn table_1_culled(way: super::latency::Way, round_trip: f64, segment: u64) -> Web {
     Web { culled: true, ..table_1(way, round_trip, segment) }
 }
 
-/// The same with requests of one segment.
+/// Returns the same with requests of one segment.
 pub(super) fn table_1_small(way: super::latency::Way, round_trip: f64, segment: u64) -> Web {
     Web { small_requests: true, ..table_1(way, round_trip, segment) }
 }
 
-/// Table II's: 600 ms, and no reply over 100 segments; see the reckoning of its packets.
+/// Returns table II's transfers: 600 ms, without replies over 100 segments.
 pub(super) fn table_2(way: Way) -> Web {
     let (round_trip, segment, back_bps) = (0.6, 1_500, RATE);
     Web { way, round_trip, segment, back_bps, culled: true, small_requests: false }
 }
 
-/// Over a return channel of 1 kbit/s.
+/// Returns the transfers over a return channel of 1 kbit/s.
 pub(super) fn narrow(way: Way) -> Web {
     Web { back_bps: 1_000, ..table_2(way) }
 }
 
-/// All kinds.
 pub(super) fn all() -> Vec<Web> {
     use super::latency::{ORBITS, SEGMENTS, Way as Reckoned};
     let mut all = Vec::new();
@@ -232,7 +228,7 @@ pub(super) fn all() -> Vec<Web> {
         }
     }
     let [tcp, transactions, ..] = Reckoned::ALL.map(Way::Tcp);
-    // Culled as they are, TCP and T/TCP of table II are there already.
+    // TCP and T/TCP of table II are among the culled ones.
     debug_assert!(all.contains(&table_2(tcp)) && all.contains(&table_2(transactions)));
     all.push(table_2(Way::Stp));
     all.extend([tcp, Way::Stp].map(narrow));

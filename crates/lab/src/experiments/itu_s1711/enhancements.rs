@@ -1,10 +1,11 @@
-//! Annex 2, table 3 as a measured matrix: what each enhancement gains under each impairment, over
+//! Annex 2, table 3 as a measured matrix: the gain of each enhancement under each impairment over
 //! the same TCP without it.
 //!
 //! ```text
 //!   server ─ LAN ─ node ══ satellite, 520 ms ══ node ─ LAN ─ client
 //! ```
 
+use super::super::network::limited;
 use super::super::{Draw, Values};
 use super::bench::space;
 use satlink::{Direction, DirectionConfig, Discipline, Limit, LinkConfig, QueueConfig, Red};
@@ -19,20 +20,20 @@ use sim::traffic::{Client, ConnectionPlan, Exchange, Order, Server, Start};
 use simtcp::{AfterIdle, DelayedAck, InitialWindow, Opening, RecoveryKind, TcpConfig, WindowKind};
 use units::{BitRate, Instant, Span};
 
-/// What makes it hard for TCP.
+/// An impairment for TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Impairment {
-    /// A file of 200 kbytes over 520 ms and 2 Mbit/s: the time that it takes.
+    /// A file of 200 kbytes over 520 ms and 2 Mbit/s; measured is the transfer time.
     Latency,
-    /// 10 Mbit/s over 520 ms: what is carried in 40 s.
+    /// 10 Mbit/s over 520 ms; measured is the throughput over 40 s.
     Product,
     /// 2 Mbit/s with a bit error ratio of 1e-6, for 200 s.
     Errors,
-    /// 10 Mbit/s behind a router with a queue of 50 packets, and not of one product.
+    /// 10 Mbit/s behind a router with a queue of 50 packets instead of one bandwidth-delay product.
     Queue,
-    /// 10 Mbit/s with 32 kbit/s back, and room for 20 packets there.
+    /// 10 Mbit/s with a return path of 32 kbit/s and a queue of 20 packets.
     Return,
-    /// Eight at once over 10 Mbit/s.
+    /// Eight connections over 10 Mbit/s.
     Sessions,
 }
 
@@ -62,7 +63,8 @@ impl Impairment {
         if self == Self::Sessions { 8 } else { 1 }
     }
 
-    /// Packets of the router's queue: one product, but where it is to be short.
+    /// Returns the router's queue in packets: one bandwidth-delay product, except for the short
+    /// queue.
     fn queue(self) -> u64 {
         match self {
             Self::Latency | Self::Errors => 87,
@@ -78,13 +80,13 @@ impl Impairment {
         }
     }
 
-    /// How often it is run: where there is chance in it, more.
+    /// Returns the number of replications, which is larger for random errors.
     pub(super) fn often(self) -> u32 {
         if self == Self::Errors { 10 } else { 1 }
     }
 }
 
-/// What stands at the ends of the satellite.
+/// The nodes at the ends of the satellite link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Middle {
     Routers,
@@ -95,15 +97,15 @@ pub(super) enum Middle {
     Filter,
 }
 
-/// What the line is like.
+/// The satellite link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Line {
     Bare,
-    /// A code takes 8 % of the rate and leaves no errors.
+    /// A code uses 8 % of the rate and leaves no errors.
     Coded,
-    /// The router drops early.
+    /// The router drops early (RED).
     Red,
-    /// The router marks early.
+    /// The router marks early (RED with ECN).
     Marks,
 }
 
@@ -113,17 +115,17 @@ pub(super) struct Case {
     pub(super) tcp: TcpConfig,
     pub(super) middle: Middle,
     pub(super) line: Line,
-    /// The file comes on a connection that was idle for a while, not on a new one.
+    /// Whether the file is sent on a connection that was idle, instead of a new one.
     pub(super) kept: bool,
-    /// Its bytes.
+    /// File size in octets.
     pub(super) file: u64,
-    /// The bit error ratio where there are errors.
+    /// Bit error ratio of the impairment by errors.
     pub(super) ratio: f64,
-    /// For how long data is sent, where it is not a file.
+    /// Duration of continuous transfers in seconds; `None` for the impairment's default.
     pub(super) seconds: Option<u64>,
 }
 
-/// An enhancement: with it, and the same without it.
+/// An enhancement: the cases with and without it.
 #[derive(Debug)]
 pub(super) struct Enhancement {
     pub(super) name: &'static str,
@@ -131,17 +133,18 @@ pub(super) struct Enhancement {
     pub(super) without: Case,
 }
 
-/// Bytes of the hosts' windows: one and a half products of 10 Mbit/s and 520 ms, which a queue of
-/// one product holds.
+/// Window of the hosts in octets: 1.5 bandwidth-delay products of 10 Mbit/s and 520 ms, which a
+/// queue of one product can hold.
 const WINDOW: u64 = 975_000;
-/// Bytes of the file, and of a transaction's answer, for which T/TCP is.
+/// Octets of the file, and of the response of a transaction, which T/TCP is designed for.
 const FILE: u64 = 200_000;
 const ANSWER: u64 = 1_000;
 const PORT: u16 = 80;
-/// When the second file is asked for, or how long a connection is idle.
+/// Start of the second request, or idle time of a connection.
 const LATER: Span = Span::from_secs(20);
 
-/// TCP of 1999 without enhancements: Reno with a segment at first; windows that do not limit.
+/// Returns a TCP of 1999 without enhancements: Reno with an initial window of one segment; windows
+/// do not limit it.
 pub(super) fn reno() -> TcpConfig {
     TcpConfig {
         initial_window: InitialWindow::Segments(1),
@@ -174,27 +177,27 @@ pub(super) fn vegas() -> TcpConfig {
     TcpConfig { recovery: RecoveryKind::Vegas, window: WindowKind::Vegas, ..reno() }
 }
 
-/// Early dropping, and marking with ECN.
+/// Returns a case with early dropping, or marking with ECN.
 pub(super) fn early(line: Line, ecn: bool) -> Case {
     Case { line, ..case(TcpConfig { ecn, ..reno() }) }
 }
 
-/// Segments as where the path's MTU is not looked for.
+/// Returns a TCP without path MTU discovery.
 pub(super) fn short() -> TcpConfig {
     TcpConfig { max_segment: 536, ..reno() }
 }
 
-/// Windows that are not scaled.
+/// Returns a TCP without window scaling.
 pub(super) fn unscaled() -> TcpConfig {
     TcpConfig { window_scale: false, receive_buffer: 65_535, ..reno() }
 }
 
-/// The window grows by what is acknowledged.
+/// Returns a TCP with appropriate byte counting.
 pub(super) fn counting(tcp: &TcpConfig) -> TcpConfig {
     TcpConfig { slow_start_limit: Some(2), byte_counting: true, ..tcp.clone() }
 }
 
-/// Each segment is acknowledged.
+/// Returns a TCP that acknowledges each segment.
 pub(super) fn prompt() -> TcpConfig {
     TcpConfig { delayed_ack: DelayedAck::OFF, ..reno() }
 }
@@ -207,7 +210,7 @@ fn by_middle(name: &'static str, middle: Middle) -> Enhancement {
     Enhancement { name, with: Case { middle, ..plain() }, without: plain() }
 }
 
-/// Those of table 3 in its order, then those of annex 2's sections 3 and 4.
+/// Returns the enhancements of table 3 in its order, then those of annex 2's sections 3 and 4.
 pub(super) fn all() -> Vec<Enhancement> {
     let kept = |after_idle| Case { kept: true, ..case(TcpConfig { after_idle, ..reno() }) };
     vec![
@@ -251,7 +254,6 @@ pub(super) fn all() -> Vec<Enhancement> {
     ]
 }
 
-/// The name of a point.
 pub(super) fn key(name: &str, with: bool, impairment: Impairment) -> String {
     let side = if with { "with" } else { "without" };
     format!("{name}/{side}/{}", impairment.name())
@@ -260,7 +262,7 @@ pub(super) fn key(name: &str, with: bool, impairment: Impairment) -> String {
 type Asks = Host<Tcp, Client<TcpId>>;
 
 impl Case {
-    /// Runs it: the more the better, files in a minute or kbit/s.
+    /// Runs the case; the score is in files per minute or kbit/s.
     pub(super) fn run(&self, impairment: Impairment, draw: &Draw) -> Result<Values, String> {
         let mut net = Network::new(draw.seed, draw.run);
         let server = net.host_with(|node| {
@@ -356,7 +358,7 @@ impl Case {
         link
     }
 
-    /// The nodes at the satellite's ends, the server's first.
+    /// Creates the nodes at the ends of the satellite link, the server's first.
     fn nodes(&self, net: &mut Network, impairment: Impairment, server: NodeId) -> [NodeId; 2] {
         let (lefts, lan) = ([server], wide(WINDOW));
         let product = BitRate::from_kbps(impairment.kbps()).bytes_in(Span::from_millis(520));
@@ -391,7 +393,7 @@ impl Case {
                 let share = product / u64::from(impairment.flows());
                 let config =
                     SpoofConfig { memory: 3 * share, window: share, timeout: Span::from_secs(1) };
-                // It is for a link that belongs to the gateway, which keeps to its rate.
+                // Spoofing requires a link that belongs to the gateway, which keeps to its rate.
                 let rate = BitRate::from_kbps(impairment.kbps()).mul_ratio(98, 100);
                 let bucket = TokenBucket { rate, bucket: 3_000, limit: 1 << 24 };
                 let pair =
@@ -408,7 +410,7 @@ impl Case {
                     | Impairment::Queue
                     | Impairment::Sessions => BitRate::from_kbps(impairment.kbps()),
                 };
-                // A little less than the line, or it is the line's queue that fills.
+                // Slightly less than the link rate, so that the queue builds up here.
                 let config =
                     TokenBucket { rate: rate.mul_ratio(98, 100), bucket: 1_500, limit: 64_000 };
                 let shaper = Shaper::new(config, Toward::Left).filtering_acks();
@@ -418,19 +420,15 @@ impl Case {
     }
 }
 
-/// The return channel where it is small.
+/// Rate of the low-rate return path.
 const RETURN: BitRate = BitRate::from_kbps(32);
 
-/// What a gateway has on each side: TCP with SACK and this window.
+/// Returns the TCP of a gateway's sides: with SACK and this window.
 fn wide(window: u64) -> TcpConfig {
     TcpConfig { send_buffer: window, receive_buffer: window, ..TcpConfig::sack() }
 }
 
 fn lan() -> LinkConfig {
-    LinkConfig::symmetric(DirectionConfig {
-        rate: Some(BitRate::from_mbps(100)),
-        delay: Span::from_micros(500),
-        queue: QueueConfig { limit: Limit::Packets(1 << 16), ..QueueConfig::default() },
-        ..DirectionConfig::default()
-    })
+    let limit = Limit::Packets(1 << 16);
+    LinkConfig::symmetric(limited(BitRate::from_mbps(100), Span::from_micros(500), limit))
 }

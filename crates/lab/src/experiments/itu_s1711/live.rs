@@ -1,26 +1,24 @@
-//! Figures 19, 20, 23 and 24 live, at up to 10 Mbit/s: the kernel's TCP in the hosts, and the
-//! gateway's own program.
+//! Figures 19, 20, 23 and 24 live at up to 10 Mbit/s, with the kernel's TCP in the hosts and the
+//! gateway program.
 //!
 //! ```text
 //!   client ── terminal ══ emulator ══ hub ── server        no gateway: both forward
 //!    8 kbytes  gateway                 gateway  reno
 //! ```
 
-use super::super::{Beside, Draw, Live, Point, Results, Section, Setting, Table, Values};
+use super::super::network::{ethernet, limited, transfer};
+use super::super::{CrossTraffic, Draw, Live, Point, Results, Section, Setting, Table, Values};
 use super::bench::{Errors, RATIOS, System, Trial, Way, many};
 use crate::LabError;
-use crate::experiments::publication::{Found, Measure, page};
+use crate::experiments::publication::{Found, Measure, number, page, that};
 use crate::experiments::{Cell, Summary};
 use crate::live::{self, Hosts, HostsConfig, bytes_by};
-use rt::Clock;
-use satlink::{DirectionConfig, Limit, LinkConfig, QueueConfig};
+use satlink::{DirectionConfig, Limit, LinkConfig};
 use sim::scenario::files::{Files, Transports};
 use simtcp::{InitialWindow, TcpConfig};
-use std::thread;
 use testbed::traffic::{Limits, ReceiveBuffer, Transfer};
 use units::{BitRate, Span};
 
-/// What is run live.
 pub(super) static LIVE: Live = Live {
     about: "figures 19, 20, 23 and 24 at up to 10 Mbit/s with the kernel's TCP and the gateways \
             (eight minutes)",
@@ -29,32 +27,32 @@ pub(super) static LIVE: Live = Live {
     judge,
 };
 
-/// The study of what stands beside live runs.
+/// The study of the live runs and their simulated counterparts.
 const TWINS: &str = "twins";
-/// Links of figures 19 and 20, kbit/s.
+/// Link rates of figures 19 and 20 in kbit/s.
 const RATES: [u64; 4] = [1_000, 2_000, 5_000, 10_000];
-/// Round trips, ms.
+/// Round trips in ms.
 const ROUND_TRIPS: [u64; 2] = [200, 700];
-/// The fastest link.
+/// Highest link rate in kbit/s.
 const MOST: u64 = 10_000;
-/// Connections on it, as many for its rate as the paper's 350.
+/// Connections at that rate, in proportion to the paper's 350.
 const FLOWS: u32 = 78;
-/// Initial window of hosts without gateways, segments.
+/// Initial window of hosts without gateways in segments.
 const INITIAL_WINDOW: u32 = 2;
 
-/// One connection between hosts that are no Solaris.
+/// Returns a transfer of one connection between hosts with a common TCP.
 fn one(way: Way, kbps: u64, round_trip_ms: u64) -> Trial {
     Trial { system: System::Usual, ..Trial::one(way, kbps, round_trip_ms) }
 }
 
-/// Many connections on a link that is slower than the paper's by as much as they are fewer.
+/// Returns many connections on a link whose rate is reduced in proportion to their number.
 fn crowd(way: Way, round_trip_ms: u64, ratio: f64) -> Trial {
     let paper = many(way, FLOWS, round_trip_ms, ratio);
-    // Nothing but the link and the windows holds them back.
+    // Only the link and the windows limit them.
     Trial { kbps: MOST, each_kbps: None, seconds: 30, system: System::Usual, ..paper }
 }
 
-/// The same with a line of 128 kbit/s for each, over 700 ms; simulated alone.
+/// Returns the same with an access rate of 128 kbit/s each, over 700 ms; only simulated.
 fn on_lines(way: Way, ratio: f64) -> Trial {
     Trial { each_kbps: Some(128), ..crowd(way, 700, ratio) }
 }
@@ -70,7 +68,8 @@ fn trials() -> Vec<Trial> {
     all
 }
 
-/// Simulated: the same with the simulator's model of the kernel where no gateway is.
+/// Returns the simulated counterparts, with the simulator's model of the kernel where there is no
+/// gateway.
 pub(super) fn twins() -> Vec<Point> {
     let point = |trial: Trial| {
         Point::new(TWINS, trial.key(), 3, move |draw: &Draw| {
@@ -90,18 +89,9 @@ fn link(trial: &Trial) -> LinkConfig {
         Errors::Ratio(ratio) => ratio,
         Errors::Bursts(..) | Errors::Internet(_) => 0.0,
     };
-    LinkConfig::symmetric(DirectionConfig {
-        rate: Some(BitRate::from_kbps(trial.kbps)),
-        delay: Span::from_millis(trial.round_trip_ms) / 2,
-        bit_error_ratio,
-        queue: QueueConfig { limit: Limit::BandwidthDelay(1.0), ..QueueConfig::default() },
-        ..DirectionConfig::default()
-    })
-}
-
-/// A connection begins so much after the one before it.
-fn stagger(trial: &Trial) -> Span {
-    Span::from_millis(10).min(Span::from_secs(1) / u64::from(trial.flows))
+    let delay = Span::from_millis(trial.round_trip_ms) / 2;
+    let line = limited(BitRate::from_kbps(trial.kbps), delay, Limit::BandwidthDelay(1.0));
+    LinkConfig::symmetric(DirectionConfig { bit_error_ratio, ..line })
 }
 
 fn plain(trial: &Trial, draw: &Draw) -> Values {
@@ -112,23 +102,11 @@ fn plain(trial: &Trial, draw: &Draw) -> Values {
         ..TcpConfig::linux_reno()
     };
     let files = Files {
-        carriage: Transports::Tcp(kernel),
         flows: trial.flows,
-        bytes: u64::MAX,
-        access: LinkConfig::symmetric(DirectionConfig {
-            rate: Some(BitRate::from_kbps(trial.each_kbps.unwrap_or(100_000))),
-            ..DirectionConfig::default()
-        }),
-        hops: vec![link(trial)],
-        gateway: 0,
-        beside: None,
-        background_bps: 0.0,
-        constant: None,
-        stagger: stagger(trial),
+        access: ethernet(BitRate::from_kbps(trial.each_kbps.unwrap_or(100_000))),
+        stagger: trial.stagger(),
         chance: Span::from_millis(50),
-        until,
-        seed: draw.seed,
-        run: draw.run,
+        ..transfer(Transports::Tcp(kernel), u64::MAX, vec![link(trial)], until, draw)
     };
     Values::new().with("kbps", files.carry().rate_after(until / 5) / 1e3)
 }
@@ -141,7 +119,7 @@ fn plan(_: &Setting) -> Vec<Point> {
     trials().into_iter().map(point).collect()
 }
 
-/// Downloads for a while and counts what comes after a fifth of the time, as `plain` does.
+/// Downloads for some time and measures after a fifth of it, as `plain`.
 fn measure(trial: &Trial, draw: &Draw) -> Result<Values, LabError> {
     let window = u32::try_from(trial.window).unwrap_or(u32::MAX);
     let (way, initial_window) = match trial.way {
@@ -153,28 +131,16 @@ fn measure(trial: &Trial, draw: &Draw) -> Result<Values, LabError> {
         way,
         initial_window,
         send_buffer: None,
-        // Four times, so that the window is what the kernel is told and not what it finds out.
+        // The buffer is four times the window, so that the kernel's autotuning does not limit the
+        // window.
         receive: Some(ReceiveBuffer { bytes: 4 * window, window }),
         seed: draw.seed,
     })?;
     let until = Span::from_secs(trial.seconds);
-    let clock = Clock::new();
-    let began = clock.now();
-    let all: Vec<Transfer> = thread::scope(|scope| {
-        let task = |flow: u32| {
-            let hosts = &hosts;
-            scope.spawn(move || {
-                clock.sleep_until(began + stagger(trial) * u64::from(flow));
-                let limits = Limits { after_first_byte: until, overall: until };
-                hosts.download((u64::from(flow) + 1, u64::MAX), limits)
-            })
-        };
-        let tasks: Vec<_> = (0..trial.flows).map(task).collect();
-        let join = |task: thread::ScopedJoinHandle<'_, Transfer>| {
-            task.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        tasks.into_iter().map(join).collect()
-    });
+    let limits = Limits { after_first_byte: until, overall: until };
+    let starts: Vec<Span> =
+        (0..u64::from(trial.flows)).map(|flow| trial.stagger() * flow).collect();
+    let (began, all) = hosts.download_all(&starts, u64::MAX, limits);
     hosts.close(1..=u64::from(trial.flows))?;
     if let Some(error) = all.iter().find_map(|one| one.error.clone()) {
         return Err(LabError::Request(format!("a download ended by itself: {error}")));
@@ -199,60 +165,42 @@ fn more(results: &Results, first: Trial, second: Trial) -> f64 {
 page!(PAGE = "itu-s1711/live");
 
 const CLAIMS: &[(&str, Measure)] = &[
-    (
-        "a-window-of-8-kbytes-over-200-ms",
-        Measure::Number(|results| kbps(results, one(Way::Plain, MOST, 200))),
-    ),
-    (
-        "a-window-of-8-kbytes-over-700-ms",
-        Measure::Number(|results| kbps(results, one(Way::Plain, MOST, 700))),
-    ),
-    (
-        "a-gateway-uses-the-full-bandwidth-to-10-mbit-s",
-        Measure::That(|results| {
-            let share = |round_trip| {
-                move |rate: u64| {
-                    kbps(results, one(Way::Three, rate, round_trip)).scaled(100.0 / rate as f64)
-                }
-            };
-            let [short, long] = [200, 700].map(|at| RATES.map(share(at)));
-            let words = long.map(|share| format!("{:.0}", share.mean)).join(", ");
-            let found = Found::new(format!("% over 700 ms at 1, 2, 5 and 10 Mbit/s: {words}"));
-            short.into_iter().chain(long).fold(found, |found, share| found.above(share, 80.0))
-        }),
-    ),
-    (
-        "orders-of-magnitude-to-10-mbit-s",
-        Measure::That(|results| {
-            let [with, without] =
-                [Way::Three, Way::Plain].map(|way| kbps(results, one(way, MOST, 700)).mean);
-            let times = with / without;
-            Found::new(format!("{times:.0} times")).above(Summary::exact(times), 50.0)
-        }),
-    ),
-    (
-        "many-connections-a-substantial-increase-at-low-error-ratios",
-        Measure::That(|results| {
-            let gain =
-                |ratio| more(results, crowd(Way::Three, 700, ratio), crowd(Way::Plain, 700, ratio));
-            let [none, light] = [0.0, 1e-7].map(gain);
-            Found::new(format!("{none:+.0} and {light:+.0} %"))
-                .above(Summary::exact(none), 25.0)
-                .above(Summary::exact(light), 25.0)
-        }),
-    ),
-    (
-        "many-connections-at-10-percent-three-times-as-much-over-700-ms",
-        Measure::That(|results| {
-            let gain = more(results, crowd(Way::Three, 700, 1e-5), crowd(Way::Plain, 700, 1e-5));
-            Found::new(format!("{gain:+.0} %")).above(Summary::exact(gain), 100.0)
-        }),
-    ),
+    number("a-window-of-8-kbytes-over-200-ms", |results| kbps(results, one(Way::Plain, MOST, 200))),
+    number("a-window-of-8-kbytes-over-700-ms", |results| kbps(results, one(Way::Plain, MOST, 700))),
+    that("a-gateway-uses-the-full-bandwidth-to-10-mbit-s", |results| {
+        let share = |round_trip| {
+            move |rate: u64| {
+                kbps(results, one(Way::Three, rate, round_trip)).scaled(100.0 / rate as f64)
+            }
+        };
+        let [short, long] = [200, 700].map(|at| RATES.map(share(at)));
+        let words = long.map(|share| format!("{:.0}", share.mean)).join(", ");
+        let found = Found::new(format!("% over 700 ms at 1, 2, 5 and 10 Mbit/s: {words}"));
+        short.into_iter().chain(long).fold(found, |found, share| found.above(share, 80.0))
+    }),
+    that("orders-of-magnitude-to-10-mbit-s", |results| {
+        let [with, without] =
+            [Way::Three, Way::Plain].map(|way| kbps(results, one(way, MOST, 700)).mean);
+        let times = with / without;
+        Found::new(format!("{times:.0} times")).above(Summary::exact(times), 50.0)
+    }),
+    that("many-connections-a-substantial-increase-at-low-error-ratios", |results| {
+        let gain =
+            |ratio| more(results, crowd(Way::Three, 700, ratio), crowd(Way::Plain, 700, ratio));
+        let [none, light] = [0.0, 1e-7].map(gain);
+        Found::new(format!("{none:+.0} and {light:+.0} %"))
+            .above(Summary::exact(none), 25.0)
+            .above(Summary::exact(light), 25.0)
+    }),
+    that("many-connections-at-10-percent-three-times-as-much-over-700-ms", |results| {
+        let gain = more(results, crowd(Way::Three, 700, 1e-5), crowd(Way::Plain, 700, 1e-5));
+        Found::new(format!("{gain:+.0} %")).above(Summary::exact(gain), 100.0)
+    }),
 ];
 
-fn judge(_: &Setting, simulated: &Results, live: &Results) -> Beside {
+fn judge(_: &Setting, simulated: &Results, live: &Results) -> CrossTraffic {
     let pairs = PAGE.beside(CLAIMS, simulated, live);
-    // These are cells of this section alone: the document's own are at 45 Mbit/s.
+    // The cells belong to this section alone: those of the document are at 45 Mbit/s.
     let cells: Vec<Cell> = pairs.iter().map(|(simulated, _)| simulated.clone()).collect();
     let section = Section {
         tables: vec![
@@ -263,7 +211,7 @@ fn judge(_: &Setting, simulated: &Results, live: &Results) -> Beside {
         cells,
         ..PAGE.section()
     };
-    Beside { cells: pairs, sections: vec![section] }
+    CrossTraffic { cells: pairs, sections: vec![section] }
 }
 
 fn row(name: [String; 3], trial: Trial, results: [&Results; 2]) -> Vec<String> {
@@ -306,7 +254,7 @@ fn many_connections(simulated: &Results, live: &Results) -> Table {
     Table { head: head(["", "round trip", "bit error ratio"]), ..PAGE.table("live-many", rows) }
 }
 
-/// What gateways gain over 700 ms with lines of 128 kbit/s and without, simulated.
+/// Returns the simulated gain of gateways over 700 ms with and without access rates of 128 kbit/s.
 fn lines(simulated: &Results) -> Table {
     let row = |ratio: f64| {
         let mbps = |trial| format!("{:.2}", kbps(simulated, trial).mean / 1e3);

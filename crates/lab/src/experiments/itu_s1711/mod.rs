@@ -2,12 +2,12 @@
 //!
 //! ```text
 //!   equations     annex 1's equations
-//!   enhancements  annex 2, table 3; varied: what its differing entries hang on
+//!   enhancements  annex 2, table 3; varied: tests of the reasons for differences
 //!   bench         annex 3, section 2: gateways
 //!   atm, shaping  annex 3, section 3: OC-3
 //!   pages         annex 3, section 5: the web
-//!   traces        figures that show one connection over time
-//!   judge         what the document states, and what becomes of it
+//!   traces        figures of one connection over time
+//!   judge         evaluation of the document's claims
 //! ```
 
 mod atm;
@@ -27,7 +27,6 @@ mod varied;
 use super::Entry;
 use plan::*;
 
-/// Its annexes 1 to 3, but for annex 3's section 4.
 pub(super) static ENTRY: Entry = Entry {
     id: "itu-s1711",
     title: "Performance enhancements of TCP over satellite networks (ITU-R S.1711)",

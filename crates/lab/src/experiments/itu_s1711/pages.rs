@@ -1,7 +1,8 @@
-//! Annex 3, section 5: five web pages by three ways of HTTP over 155 Mbit/s and 540 ms.
+//! Annex 3, section 5: five web pages with three variants of HTTP over 155 Mbit/s and 540 ms.
 
+use super::super::network::direction;
 use super::super::{Draw, Values};
-use satlink::{Direction, DirectionConfig, LinkConfig};
+use satlink::{Direction, LinkConfig};
 use sim::Network;
 use sim::host::{Host, Tcp, TcpId};
 use sim::network::Address;
@@ -9,7 +10,7 @@ use sim::traffic::{Client, ConnectionPlan, Exchanged, Http, Order, S1711_PAGES, 
 use simtcp::{DelayedAck, InitialWindow, TcpConfig};
 use units::{BitRate, Instant, Span};
 
-/// The ways, with what fetched pages that way.
+/// The variants of HTTP.
 pub(super) const WAYS: [(&str, Http); 4] = [
     ("HTTP/1.0", Http::PerElement { at_once: 4 }),
     ("serial", Http::Serial),
@@ -17,31 +18,31 @@ pub(super) const WAYS: [(&str, Http); 4] = [
     ("keep-alive", Http::KeepAlive { connections: 4 }),
 ];
 
-/// What is not given, and varied.
+/// Variations of unspecified parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Variant {
-    /// The parameters that cells are compared with.
+    /// The parameters of the cells.
     Taken,
-    /// All elements of a page are of one size.
+    /// All elements of a page have the same size.
     Even,
-    /// Both ends acknowledge by twos, after 16 segments.
+    /// Both ends acknowledge every second segment after the first 16.
     ByTwos,
-    /// They acknowledge each segment.
+    /// Both ends acknowledge each segment.
     Each,
-    /// Webbot holds no requests back.
+    /// Webbot does not delay requests.
     Prompt,
-    /// Its requests are as large as a browser's.
+    /// Webbot's requests are as large as a browser's.
     LargeRequests,
-    /// Requests that are pipelined wait until all of the page's own file is there.
+    /// Pipelined requests wait until the page's own file is complete.
     AfterBase,
-    /// Two segments at the start, as before Linux 2.4, and not three.
+    /// The initial window is two segments, as before Linux 2.4, instead of three.
     SmallerStart,
-    /// With HTTP/1.0 as many elements as table 21 has, and not as many as table 22 counts
-    /// connections.
+    /// HTTP/1.0 fetches as many elements as table 21 lists, instead of as many connections as table
+    /// 22 counts.
     AsListed,
-    /// Programs take no time, so that acknowledgements ride on what they send.
+    /// Programs respond immediately, so that acknowledgements are piggybacked on data.
     AtOnce,
-    /// Server and browser take 80 ms more for each element.
+    /// Server and browser need 80 ms more per element.
     Slower,
 }
 
@@ -77,7 +78,7 @@ impl Variant {
     }
 }
 
-/// A page, fetched.
+/// The retrieval of a page.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fetch {
     pub(super) page: WebPage,
@@ -85,47 +86,46 @@ pub(super) struct Fetch {
     pub(super) variant: Variant,
 }
 
-/// Connections that table 22 counts for HTTP/1.0, of the pages in their order.
+/// Connections of HTTP/1.0 in table 22, by page.
 const COUNTED: [u64; 5] = [41, 22, 34, 14, 8];
-/// Bytes of a browser's request, of Webbot's (Nielsen and others, "Network performance effects of
-/// HTTP/1.1, CSS1, and PNG", SIGCOMM 1997, measured its library's), and of the head before an
-/// element's bytes.
+/// Octets of a browser's request, of Webbot's (measured for its library by Nielsen and others,
+/// "Network performance effects of HTTP/1.1, CSS1, and PNG", SIGCOMM 1997), and of the header of a
+/// response.
 const REQUEST: u64 = 300;
 const WEBBOT: u64 = 190;
 const HEAD: u64 = 280;
 const PORT: u16 = 80;
-/// How long Webbot's library gathers requests before it sends them (libwww, `HTHost.c`).
+/// Time for which Webbot's library collects requests before it sends them (libwww, `HTHost.c`).
 const GATHERS: Span = Span::from_millis(30);
-/// What a program takes before it answers, asks or ends: enough for an acknowledgement to go first.
+/// Reaction time of programs, long enough for a separate acknowledgement.
 const PROGRAM: Span = Span::from_millis(1);
-/// Draws of the elements' sizes.
+/// Replications, which draw the elements' sizes.
 pub(super) const DRAWS: u32 = 20;
 
-/// Linux 2.4 acknowledges each segment as long as the window that it tells grows, by two segments
-/// for each that comes, and 10 Mbytes take longer than any of these pages; but where it answers,
-/// acknowledgements wait for the answer, or by twos for 40 ms, after which it is as before
-/// (`tcp_grow_window`, `tcp_event_data_sent` and `tcp_delack_timer`).
+/// Linux 2.4 acknowledges each segment while the advertised window grows, by two segments per
+/// received one; 10 Mbytes are more than any of these pages. Where the application responds,
+/// acknowledgements wait for the response, or for 40 ms by twos, after which the first rule applies
+/// again (`tcp_grow_window`, `tcp_event_data_sent` and `tcp_delack_timer`).
 const LINUX: DelayedAck = DelayedAck {
     after: Span::from_millis(40),
     at_once: u32::MAX,
     with_answers: true,
     ..DelayedAck::USUAL
 };
-/// The same if the window were full after 16 segments.
+/// The same with a window that is full after 16 segments.
 const BY_TWOS: DelayedAck = DelayedAck { at_once: 16, with_answers: false, ..LINUX };
 
 impl Fetch {
-    /// The name of a point.
     pub(super) fn key(&self) -> String {
         format!("{}/{}/{}", self.page.name, self.way.0, self.variant.name())
     }
 
-    /// How often it is run at most.
+    /// Returns the maximum number of replications.
     pub(super) fn often(&self) -> u32 {
         if self.variant == Variant::Even { 1 } else { DRAWS }
     }
 
-    /// The TCP of both ends.
+    /// Returns the TCP of both ends.
     fn linux(&self) -> TcpConfig {
         let delayed_ack = match self.variant {
             Variant::ByTwos => BY_TWOS,
@@ -188,7 +188,7 @@ impl Fetch {
         plans
     }
 
-    /// Fetches it: seconds until the last byte, packets both ways, connections.
+    /// Runs the retrieval: seconds until the last octet, packets in both directions, connections.
     pub(super) fn run(&self, draw: &Draw) -> Result<Values, String> {
         let plans = self.plans(draw);
         let connections = plans.len();
@@ -223,19 +223,14 @@ impl Fetch {
 }
 
 fn link() -> LinkConfig {
-    LinkConfig::symmetric(DirectionConfig {
-        rate: Some(BitRate::from_mbps(155)),
-        delay: Span::from_millis(540) / 2,
-        ..DirectionConfig::default()
-    })
+    LinkConfig::symmetric(direction(BitRate::from_mbps(155), Span::from_millis(270)))
 }
 
 const PATIENCE: Span = Span::from_secs(120);
 
-/// Time of servers and browsers that is tried, for each element.
+/// Additional time of servers and browsers per element.
 const SLOWER: Span = Span::from_millis(80);
 
-/// All of them.
 pub(super) fn all() -> Vec<Fetch> {
     let mut all = Vec::new();
     for page in S1711_PAGES {

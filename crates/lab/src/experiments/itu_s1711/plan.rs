@@ -1,11 +1,11 @@
-//! What is run.
+//! The points to run.
 
 use super::super::{Draw, Point, Setting};
 use super::{atm, bench, enhancements, live, pages, shaping, traces, varied};
 
-/// How often each point is run, unless said otherwise.
+/// Default number of replications per point.
 pub(super) const REPLICATIONS: u32 = 30;
-/// The study of what was sent.
+/// The study of transfers with and without gateways.
 pub(super) const SENT: &str = "sent";
 /// The study of OC-3.
 pub(super) const ATM: &str = "atm";
@@ -27,7 +27,7 @@ pub(super) fn plan(setting: &Setting) -> Vec<Point> {
     points.extend(live::twins());
     for trial in atm::trials() {
         let simulate = move |draw: &Draw| Ok(trial.run(draw));
-        // There is no chance in them.
+        // They are deterministic.
         points.push(Point::new(ATM, trial.key(), 1, simulate));
     }
     for trial in shaping::trials() {

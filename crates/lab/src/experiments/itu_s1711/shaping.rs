@@ -1,12 +1,12 @@
-//! Annex 3, section 3.3.2: a sender that shapes what it sends by a token bucket, before a router
-//! with a short queue.
+//! Annex 3, section 3.3.2: a sender with a token bucket before a router with a short queue.
 //!
 //! ```text
 //!   sender ─ token bucket ── 500 Mbit/s ── router, 100 packets ── 135 Mbit/s, 540 ms ── sink
 //! ```
 
+use super::super::network::limited;
 use super::super::{Draw, Values};
-use satlink::{Direction, DirectionConfig, DropCause, Limit, LinkConfig, QueueConfig};
+use satlink::{Direction, DropCause, Limit, LinkConfig};
 use sim::Network;
 use sim::network::Address;
 use sim::pep::{Inline, Shaper, TokenBucket, Toward};
@@ -14,52 +14,50 @@ use sim::tcp::{FlowPlan, TcpSink, TcpSource};
 use simtcp::{InitialWindow, TcpConfig};
 use units::{BitRate, Instant, Span};
 
-/// A measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Trial {
-    /// Kbytes of the socket.
+    /// Socket buffer in kbytes.
     pub(super) socket: u64,
-    /// Kbytes of the bucket; none: nothing is shaped.
+    /// Bucket size in kbytes; `None` without shaping.
     pub(super) bucket: Option<u64>,
-    /// Whether the satellite is in the way.
+    /// Whether the path includes the satellite.
     pub(super) satellite: bool,
-    /// Packets of the router's queue.
+    /// Queue of the router in packets.
     pub(super) queue: u64,
 }
 
-/// Kbytes of sockets, figure 36.
+/// Socket buffers of figure 36 in kbytes.
 pub(super) const SOCKETS: [u64; 5] = [500, 1_000, 2_000, 4_000, 6_000];
-/// The socket of figure 37.
+/// Socket buffer of figure 37 in kbytes.
 pub(super) const SOCKET: u64 = 6_000;
-/// Kbytes of buckets, figure 37.
+/// Bucket sizes of figure 37 in kbytes.
 pub(super) const BUCKETS: [u64; 8] = [32, 64, 96, 125, 160, 200, 256, 512];
-/// What is taken for the best of them there: 120 to 130.
+/// The best bucket size there: 120 to 130 kbytes.
 pub(super) const BEST: u64 = 125;
-/// Packets that a queue of Linux had, a PC router's; and others that are tried.
+/// Default queue of Linux in packets, on a PC router; and the other values of the sweep.
 pub(super) const QUEUE: u64 = 100;
 pub(super) const QUEUES: [u64; 3] = [50, QUEUE, 200];
 
-/// The bucket's rate: 95 Mbit/s were 95 % of what there was without the satellite.
+/// Rate of the bucket: 95 Mbit/s were 95 % of the throughput without the satellite.
 const RATE: BitRate = BitRate::from_mbps(100);
-/// The step of a Linux kernel's clock on PCs of the time.
+/// Clock interval of Linux on PCs of the time.
 const STEP: Span = Span::from_millis(10);
-/// Bytes of data in a packet, IPv6 on Ethernet.
+/// Octets of data in a packet, IPv6 on Ethernet.
 const PACKET: u16 = 1_430;
 const PORT: u16 = 80;
 const UNTIL: Span = Span::from_secs(20);
 
 impl Trial {
-    /// A bucket of `bucket` kbytes over the satellite.
+    /// Returns a transfer over the satellite with a bucket of `bucket` kbytes.
     pub(super) const fn bucket(bucket: u64) -> Self {
         Self { socket: SOCKET, bucket: Some(bucket), satellite: true, queue: QUEUE }
     }
 
-    /// A socket of `socket` kbytes with the best bucket.
+    /// Returns a transfer with a socket buffer of `socket` kbytes and the best bucket.
     pub(super) const fn socket(socket: u64, satellite: bool) -> Self {
         Self { socket, satellite, ..Self::bucket(BEST) }
     }
 
-    /// The name of a point.
     pub(super) fn key(&self) -> String {
         let Self { socket, satellite, queue, .. } = self;
         let bucket = self.bucket.map_or("none".to_owned(), |bucket| bucket.to_string());
@@ -68,7 +66,7 @@ impl Trial {
     }
 
     fn tcp(&self) -> TcpConfig {
-        // Linux doubles what is asked for, and gives three quarters of it to the window.
+        // Linux doubles the requested buffer and uses three quarters of it as window.
         let window = self.socket * 1_500;
         TcpConfig {
             max_segment: PACKET,
@@ -79,7 +77,7 @@ impl Trial {
         }
     }
 
-    /// Sends for 20 s and counts the second half.
+    /// Sends for 20 s and measures the second half.
     pub(super) fn run(&self, draw: &Draw) -> Values {
         let tcp = self.tcp();
         let mut net = Network::new(draw.seed, draw.run);
@@ -109,19 +107,13 @@ impl Trial {
     }
 }
 
-/// Bytes that never fill up.
+/// An unlimited bucket in octets.
 const ENDLESS: u64 = 1 << 30;
 
 fn line(mbps: u64, delay: Span, limit: Limit) -> LinkConfig {
-    LinkConfig::symmetric(DirectionConfig {
-        rate: Some(BitRate::from_mbps(mbps)),
-        delay,
-        queue: QueueConfig { limit, ..QueueConfig::default() },
-        ..DirectionConfig::default()
-    })
+    LinkConfig::symmetric(limited(BitRate::from_mbps(mbps), delay, limit))
 }
 
-/// All of them.
 pub(super) fn trials() -> Vec<Trial> {
     let mut all: Vec<Trial> = BUCKETS.map(Trial::bucket).into();
     for socket in SOCKETS {

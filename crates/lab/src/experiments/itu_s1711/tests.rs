@@ -1,4 +1,4 @@
-use super::bench::{Errors, SMALL, Trial, Way, test_b, trials};
+use super::bench::{Errors, SMALL, Trial, Way, test_b};
 use super::enhancements::{self, Impairment};
 use super::pages::{self, Variant};
 use super::shaping;
@@ -8,30 +8,24 @@ use std::collections::BTreeSet;
 const DRAW: Draw = Draw { seed: 1, run: 0 };
 
 #[test]
-fn points_have_names_of_their_own() {
-    let names: Vec<String> = trials().iter().map(|(trial, _)| trial.key()).collect();
-    assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
-}
-
-#[test]
-fn a_small_window_is_the_limit_and_gateways_lift_it() {
+fn a_small_window_limits_throughput_unless_gateways_split() {
     let kbps = |way| Trial::one(way, 10_000, 700).run(&DRAW).get("kbps");
     let bound = SMALL as f64 * 8.0 / 700.0;
     let [plain, split] = [Way::Plain, Way::Three].map(kbps);
-    // A window more or less at the ends of the time is 5 %.
+    // A window more or less at the ends of the interval is 5 %.
     assert!((0.8 * bound..=1.05 * bound).contains(&plain), "{plain} of {bound}");
     assert!(split > 20.0 * plain, "{split}");
 }
 
 #[test]
-fn bursts_lose_as_much_as_single_errors() {
+fn bursts_lose_about_as_much_as_single_errors() {
     let kbps = |errors| test_b(Way::Plain, 2, 1_536, errors).run(&DRAW).get("kbps");
     let [single, bursts] = [Errors::Ratio(1e-6), Errors::Bursts(1e-6, 4)].map(kbps);
     assert!(single > 50.0 && bursts > 50.0 && bursts < 1_536.0, "{single} {bursts}");
 }
 
 #[test]
-fn enhancements_have_names_of_their_own_and_gain_or_not() {
+fn enhancements_have_the_expected_gains() {
     let all = enhancements::all();
     let names: BTreeSet<&str> = all.iter().map(|one| one.name).collect();
     assert_eq!(names.len(), all.len());
@@ -51,18 +45,18 @@ fn enhancements_have_names_of_their_own_and_gain_or_not() {
 }
 
 #[test]
-fn shaping_keeps_a_burst_out_of_the_router() {
+fn shaping_prevents_router_overflow() {
     let run = |bucket| shaping::Trial { bucket, ..shaping::Trial::bucket(shaping::BEST) };
     let [small, larger, none] = [Some(32), Some(64), None].map(|bucket| run(bucket).run(&DRAW));
     assert_eq!((small.get("overflowed"), larger.get("overflowed")), (0.0, 0.0));
     assert!(none.get("overflowed") > 0.0);
-    // 32 kbytes in each of 100 steps are 25.6 Mbit/s, headers and all.
+    // 32 kbytes in each of 100 clock intervals are 25.6 Mbit/s with headers.
     assert!((23.0..25.6).contains(&small.get("mbps")), "{}", small.get("mbps"));
     assert!(larger.get("mbps") > 1.9 * small.get("mbps"));
 }
 
 #[test]
-fn a_page_pays_for_each_element_only_where_it_waits_for_it() {
+fn elements_add_their_delay_only_without_pipelining() {
     let seconds = |way: usize, variant| {
         let page = sim::traffic::S1711_PAGES[4];
         let fetch = pages::Fetch { page, way: pages::WAYS[way], variant };
@@ -71,6 +65,6 @@ fn a_page_pays_for_each_element_only_where_it_waits_for_it() {
     let [one, serial, pipelined] = [0, 1, 2].map(|way| seconds(way, Variant::Even));
     assert!(pipelined < one && one < serial, "{pipelined} {one} {serial}");
     let held = seconds(1, Variant::Taken) - seconds(1, Variant::Prompt);
-    // 30 ms in place of 1 for each of the eight; the first is held while the connection opens.
+    // 30 ms instead of 1 ms for each of the eight; the first delay overlaps the handshake.
     assert!((0.19..0.25).contains(&held), "{held}");
 }

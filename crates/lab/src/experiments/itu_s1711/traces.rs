@@ -1,31 +1,31 @@
 //! Traces of one connection: figures 4, 31, 33, 47 and 48.
 
+use super::super::network::limited;
 use super::super::{Draw, Values};
-use satlink::{DirectionConfig, Limit, LinkConfig, Outage, QueueConfig};
+use satlink::{Limit, LinkConfig, Outage};
 use sim::Network;
 use sim::network::Address;
 use sim::tcp::{FlowPlan, TcpSink, TcpSource};
 use simtcp::{DelayedAck, InitialWindow, TcpConfig};
 use units::{BitRate, Instant, Span};
 
-/// A connection that is watched.
+/// A connection whose state is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trace {
-    /// Figure 4: a window of 64 kbytes, and one timeout.
+    /// Figure 4: a window of 64 kbytes and one timeout.
     Window,
-    /// Figure 31: behind a faster network, into a router's queue of 100 packets.
+    /// Figure 31: behind a faster network and a router queue of 100 packets.
     Bursts,
-    /// Figure 33: the same into a queue without end.
+    /// Figure 33: the same with an unlimited queue.
     Queue,
-    /// Figures 47 and 48: a socket of 1 Mbyte, and 2 % of packets lost for a round trip after
-    /// 38 s.
+    /// Figures 47 and 48: a socket buffer of 1 Mbyte, and 2 % packet loss during one round trip
+    /// after 38 s.
     File,
 }
 
 impl Trace {
     pub(super) const ALL: [Self; 4] = [Self::Window, Self::Bursts, Self::Queue, Self::File];
 
-    /// The name of a point.
     pub(super) fn key(self) -> &'static str {
         match self {
             Self::Window => "window",
@@ -42,7 +42,8 @@ impl Trace {
             Self::File => (1_460, 1_500_000),
         };
         let base = match self {
-            // As annex 1 describes it: a segment at first, and each acknowledgement opens.
+            // As annex 1 describes it: one initial segment, and each acknowledgement opens the
+            // window.
             Self::Window => {
                 TcpConfig { delayed_ack: DelayedAck::OFF, ..TcpConfig::reno().of_1999() }
             }
@@ -68,12 +69,8 @@ impl Trace {
             Self::File => (135, 1 << 20),
         };
         let trip = if self == Self::Window { 520 } else { 540 };
-        let mut link = LinkConfig::symmetric(DirectionConfig {
-            rate: Some(BitRate::from_mbps(mbps)),
-            delay: Span::from_millis(trip) / 2,
-            queue: QueueConfig { limit: Limit::Packets(queue), ..QueueConfig::default() },
-            ..DirectionConfig::default()
-        });
+        let (rate, delay) = (BitRate::from_mbps(mbps), Span::from_millis(trip) / 2);
+        let mut link = LinkConfig::symmetric(limited(rate, delay, Limit::Packets(queue)));
         let outage = |at, length| Outage { at, length, every: None, direction: None };
         if self == Self::Window {
             link.outages.push(outage(Span::from_secs(10), Span::from_millis(600)));
@@ -90,8 +87,7 @@ impl Trace {
         }
     }
 
-    /// Watches it: time, the window in segments, what is acknowledged in kbytes, timeouts, and
-    /// packets in the queue.
+    /// Records time, window in segments, acknowledged kbytes, timeouts and slow-start threshold.
     pub(super) fn run(self, draw: &Draw) -> Values {
         let tcp = self.tcp();
         let mut net = Network::new(draw.seed, draw.run);
@@ -101,11 +97,7 @@ impl Trace {
         let source = net.host_with(|node| TcpSource::new(node, vec![plan]));
         let router = net.router();
         let mbps = if self == Self::Window { 100 } else { 500 };
-        let access = DirectionConfig {
-            rate: Some(BitRate::from_mbps(mbps)),
-            queue: QueueConfig { limit: Limit::Packets(1 << 20), ..QueueConfig::default() },
-            ..DirectionConfig::default()
-        };
+        let access = limited(BitRate::from_mbps(mbps), Span::ZERO, Limit::Packets(1 << 20));
         net.link(source, router, &LinkConfig::symmetric(access));
         let line = net.link(router, sink, &self.line());
         if self == Self::File {
@@ -128,7 +120,7 @@ impl Trace {
             let segment = seen.segment as f64;
             at.push(now.since(Instant::ZERO).as_secs_f64());
             window.push(seen.congestion_window as f64 / segment);
-            // Before the first loss there is none.
+            // There is no threshold before the first loss.
             threshold.push(seen.threshold.min(1 << 30) as f64 / segment);
             sent.push(end.acknowledged() as f64 / 1e3);
             timeouts.push(counters.timeouts as f64);
@@ -143,5 +135,5 @@ impl Trace {
 }
 
 const PORT: u16 = 80;
-/// How often it is looked at.
+/// Recording interval.
 const STEP: Span = Span::from_millis(100);

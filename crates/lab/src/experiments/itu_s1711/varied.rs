@@ -1,4 +1,4 @@
-//! Reasons why entries of table 3 differ, each tested by varying what it names.
+//! Tests of the reasons why entries of table 3 differ: each varies the suspected cause.
 
 use super::enhancements::{
     Case, Impairment, Line, Middle, case, counting, early, plain, prompt, reno, short, unscaled,
@@ -6,27 +6,25 @@ use super::enhancements::{
 };
 use simtcp::{InitialWindow, TcpConfig};
 
-/// An entry of table 3 measured otherwise.
+/// An entry of table 3 measured with a variation.
 #[derive(Debug)]
 pub(super) struct Varied {
-    /// Whose entry it is.
+    /// Name of the enhancement.
     pub(super) name: &'static str,
     pub(super) impairment: Impairment,
-    /// What is otherwise, on both sides.
+    /// The variation, on both sides.
     pub(super) what: &'static str,
     pub(super) with: Case,
     pub(super) without: Case,
 }
 
 impl Varied {
-    /// The name of a point.
     pub(super) fn key(&self, with: bool) -> String {
         let side = if with { "with" } else { "without" };
         format!("{}/{side}/{}/{}", self.name, self.impairment.name(), self.what)
     }
 }
 
-/// All of them, in the table's order.
 pub(super) fn all() -> Vec<Varied> {
     use Impairment::{Errors, Latency, Product};
     let varied = |name, impairment, what, [with, without]: [Case; 2]| Varied {

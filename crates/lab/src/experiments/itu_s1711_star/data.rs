@@ -9,7 +9,8 @@ pub(super) static DATA: LazyLock<Data> = LazyLock::new(|| {
     toml::from_str(text).expect("data.toml has the tables")
 });
 
-/// A row of tables 17 to 20 is a day: a cluster's value, then those of its platforms.
+/// Tables 16 to 20. A row of tables 17 to 20 is a day: the value of a cluster, then those of its
+/// platforms.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Data {
@@ -26,17 +27,17 @@ pub(super) struct Data {
     pub(super) traffic_3: Vec<[f64; 5]>,
 }
 
-/// A month of table 16. Shares in per cent.
+/// A month of table 16, in percent.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Month {
     pub(super) name: String,
     /// Hours of the month in 2003.
     pub(super) hours: f64,
-    /// Availability of the clusters that were there.
+    /// Availability of the clusters in service.
     pub(super) clusters: Vec<f64>,
     /// Availability and unavailability of the system.
     pub(super) system: [f64; 2],
-    /// The same in hours, the other way round: unavailable, available.
+    /// Unavailable and available hours of the system.
     pub(super) system_hours: [f64; 2],
 }

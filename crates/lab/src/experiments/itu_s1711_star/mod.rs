@@ -1,10 +1,10 @@
 //! Recommendation ITU-R S.1711, annex 3, section 4: a star network of 8,000 terminals.
 //!
 //! ```text
-//!   mod      what is run: the clusters, and one thing at a time otherwise
-//!   weather  what an outage costs those behind it
+//!   plan     the points: the clusters, and variations of one parameter
+//!   weather  the cost of an outage
 //!   data     the tables
-//!   judge    what is stated, and what becomes of it
+//!   judge    evaluation of the claims
 //! ```
 
 mod data;
@@ -15,7 +15,6 @@ mod weather;
 use super::Entry;
 use plan::*;
 
-/// The star network.
 pub(crate) static ENTRY: Entry = Entry {
     id: "itu-s1711-star",
     title: "A star network of 8,000 terminals (ITU-R S.1711, annex 3, section 4)",
@@ -32,20 +31,10 @@ pub(crate) static ENTRY: Entry = Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiments::Options;
     use sim::multi_access::{CLUSTERS, Cluster};
 
     #[test]
-    fn points_have_names_of_their_own() {
-        let setting = Options::new("unused").setting(&ENTRY).unwrap();
-        let points = plan(&setting);
-        let names: std::collections::BTreeSet<String> =
-            points.iter().map(|point| format!("{}/{}", point.study, point.key)).collect();
-        assert_eq!(names.len(), points.len());
-    }
-
-    #[test]
-    fn the_traffic_is_that_of_the_tables() {
+    fn the_traffic_matches_the_tables() {
         fn first<const N: usize>(rows: &[[f64; N]]) -> Vec<f64> {
             rows.iter().map(|row| row[0]).collect()
         }

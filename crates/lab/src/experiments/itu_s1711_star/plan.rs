@@ -1,4 +1,4 @@
-//! What is run.
+//! The points to run.
 
 use super::super::{Draw, Point, Setting, Values};
 use super::weather;
@@ -6,32 +6,31 @@ use sim::multi_access::{CLUSTERS, PROBES, Stack, Star, StarReport};
 use simtcp::TcpConfig;
 use units::{BitRate, Span};
 
-/// The study of the clusters, a platform of each.
+/// The study of the clusters, one platform of each.
 pub(super) const CLUSTER: &str = "cluster";
-/// Studies of one thing at a time, on a part of a platform of cluster 2.
+/// Studies of one parameter at a time, on a part of a platform of cluster 2.
 pub(super) const LOAD: &str = "load";
 pub(super) const FILE: &str = "file";
 pub(super) const STACK: &str = "stack";
-/// What a terminal may have down, on a part of a platform of cluster 3.
+/// The study of terminals' downlink rates, on a part of a platform of cluster 3.
 pub(super) const RATE: &str = "rate";
-/// Uploads, which table 14 bounds as well.
+/// The study of uploads, which table 14 bounds as well.
 pub(super) const UP: &str = "up";
-/// Outages.
 pub(super) const WEATHER: &str = "weather";
 
-/// How long a platform runs.
+/// Duration of a run.
 pub(super) const TIME: Span = Span::from_secs(300);
-/// The part of a platform that is run where one thing is changed at a time.
+/// Divisor of a platform where one parameter is varied.
 pub(super) const PART: u32 = 10;
-/// How many times the reported traffic there is.
+/// Multiples of the reported traffic.
 pub(super) const LOADS: [f64; 5] = [0.5, 1.0, 2.0, 3.0, 4.0];
-/// Bytes of what is fetched to measure throughput.
+/// Sizes of the files that measure throughput, in octets.
 pub(super) const FILES: [u64; 6] = [100_000, 300_000, 1_000_000, 2_000_000, 3_000_000, 10_000_000];
-/// Receive buffers of TCP end to end: Windows 2000's, and the largest without a scaled window.
+/// Receive buffers of end-to-end TCP: of Windows 2000, and the largest without window scaling.
 pub(super) const BUFFERS: [u64; 2] = [17_520, 65_535];
-/// Bytes of what is fetched under each stack: a large file, and one that slow start shapes.
+/// File sizes for each stack, in octets: a large file, and one that slow start dominates.
 pub(super) const STACK_FILES: [u64; 2] = [1_000_000, 30_000];
-/// What terminals of cluster 3 may have down, kbit/s of payload.
+/// Downlink rates of terminals in cluster 3, kbit/s of payload.
 pub(super) const RATES: [u64; 4] = [240, 256, 265, 288];
 
 pub(super) fn plan(setting: &Setting) -> Vec<Point> {
@@ -74,14 +73,14 @@ pub(super) fn part() -> Star {
     Star::star_one_part(CLUSTERS[1], PART, 1.0, TIME)
 }
 
-/// With another size of what is fetched to measure throughput.
+/// Changes the size of the files that measure throughput.
 pub(super) fn fetching(mut star: Star, bytes: u64) -> Star {
     let users = star.sites.len() - PROBES;
     star.sites[users..].iter_mut().for_each(|site| site.requests.object = bytes);
     star
 }
 
-/// Those that measured throughput down measure it up.
+/// Makes the probes measure uploads.
 pub(super) fn sending(mut star: Star) -> Star {
     let users = star.sites.len() - PROBES;
     for site in &mut star.sites[users..] {
@@ -90,7 +89,7 @@ pub(super) fn sending(mut star: Star) -> Star {
     star
 }
 
-/// TCP all the way, to terminals that have 320 kbit/s on their way in.
+/// Replaces the split connections by end-to-end TCP, to terminals with 320 kbit/s downlinks.
 pub(super) fn end_to_end(mut star: Star, buffer: u64) -> Star {
     let tcp = TcpConfig { receive_buffer: buffer, window_scale: false, ..TcpConfig::reno() };
     star.stack = Stack::EndToEnd(tcp);
@@ -117,8 +116,8 @@ pub(super) fn one(star: &Star, draw: &Draw) -> Values {
         .with("lost", seen.sites.iter().map(|site| site.lost).sum::<u64>() as f64)
 }
 
-/// Mean of what single transfers of `bytes` reached, from the request to the last byte, where
-/// throughput is measured; 0 when none ended.
+/// Returns the mean throughput in kbit/s of the probes' transfers of `bytes`, from the request to
+/// the last octet; 0 if none completed.
 pub(super) fn throughput(seen: &StarReport, bytes: u64) -> f64 {
     let probes = &seen.sites[seen.sites.len() - PROBES..];
     let took = probes.iter().flat_map(|site| &site.responses).map(|one| one.1.as_secs_f64());
@@ -131,7 +130,7 @@ pub(super) fn objects(seen: &StarReport, users: usize) -> usize {
     seen.sites[..users].iter().map(|site| site.responses.len()).sum()
 }
 
-/// Mean time from a user's request to the object.
+/// Returns the mean time from a user's request to the complete object, in seconds.
 pub(super) fn response(seen: &StarReport, users: usize) -> f64 {
     let all = seen.sites[..users].iter().flat_map(|site| &site.responses);
     let sum: f64 = all.map(|one| one.1.as_secs_f64()).sum();

@@ -1,9 +1,9 @@
-//! What an outage of the outbound costs those behind it.
+//! The cost of an outage of the outbound link for its users.
 //!
-//! A month's shares of a per mille and two cannot be simulated as months, and need not be: between
-//! outages everything is as in fair weather. One outage is run, beside the same users in fair
-//! weather; objects that were not fetched are counted in seconds of fair weather. A month whose
-//! share of `s` consists of such outages then has `1 - s * cost / length` of its objects.
+//! Monthly unavailabilities of one or two per mille are not simulated as months. Without outages
+//! the state is that of fair weather, so one outage is run and compared with the same users in fair
+//! weather; missing objects are converted to seconds of fair weather. A month with the
+//! unavailability `s`, made of such outages, has `1 - s * cost / length` of its objects.
 
 use super::PART;
 use crate::experiments::{Draw, Values};
@@ -11,17 +11,16 @@ use satlink::{Direction, Outage};
 use sim::multi_access::{CLUSTERS, PROBES, Stack, Star, StarReport};
 use units::{Instant, Span};
 
-/// How long an outage lasts.
 pub(super) const LENGTHS: [Span; 4] =
     [Span::from_secs(10), Span::from_secs(30), Span::from_secs(120), Span::from_secs(300)];
-/// That of which the months' are made.
+/// The outage length that the months consist of.
 pub(super) const USUAL: Span = Span::from_secs(120);
 
-/// When it begins, and how long is looked at what comes after it.
+/// Start of the outage, and duration of the observation after its end.
 const AT: Span = Span::from_secs(60);
 const AFTER: Span = Span::from_secs(90);
 
-/// An outage of `length`.
+/// Simulates an outage of `length`.
 pub(super) fn one(length: Span, draw: &Draw) -> Values {
     let fair = star(length);
     let outage = Outage { at: AT, length, every: None, direction: Some(Direction::Forward) };
@@ -43,13 +42,13 @@ pub(super) fn one(length: Span, draw: &Draw) -> Values {
 fn star(length: Span) -> Star {
     let mut star = Star::star_one_part(CLUSTERS[1], PART, 1.0, AT + length + AFTER);
     if let Stack::Split { satellite, .. } = &mut star.stack {
-        // An outage is not to be taken for a terminal that has gone.
+        // The outage must not count as a lost terminal.
         satellite.no_response = Some(length + AFTER);
     }
     star
 }
 
-/// What users had: when, and how long after they had asked.
+/// Returns completion and duration of each user's request.
 fn users(seen: &StarReport) -> impl Iterator<Item = (Instant, Span)> {
     let sites = &seen.sites[..seen.sites.len() - PROBES];
     sites.iter().flat_map(|site| site.responses.iter().copied())

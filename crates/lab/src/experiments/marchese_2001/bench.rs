@@ -1,19 +1,20 @@
-//! Two hosts, and 2,048 kbit/s and 250 ms each way between them.
+//! Two hosts, connected by 2,048 kbit/s with a one-way delay of 250 ms.
 //!
 //! ```text
-//!   SYN ──────▶            time, and bytes so far, are counted at the sender: from the
-//!       ◀────── SYN-ACK    connection's opening until it has the last acknowledgement
+//!   SYN ──────▶            time and octets are counted at the sender: from the opening of
+//!       ◀────── SYN-ACK    the connection to its last acknowledgement
 //!   data ─────▶
 //!       ◀────── last ACK
 //! ```
 
+use super::super::network::{ethernet, limited, transfer};
 use super::super::{Draw, Values};
-use satlink::{DirectionConfig, Limit, LinkConfig, QueueConfig};
+use satlink::{Limit, LinkConfig};
 use sim::scenario::files::{Files, FilesReport, Transports};
 use simtcp::{DelayedAck, InitialWindow, TcpConfig};
 use units::{BitRate, Instant, Span};
 
-/// Bytes of a file, the initial window in segments, and the buffer in kbytes.
+/// File size in octets, initial window in segments and buffer in kbytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Test {
     pub(super) bytes: u64,
@@ -21,18 +22,17 @@ pub(super) struct Test {
     pub(super) buffer: u64,
 }
 
-/// The three sizes of the paper, in thousands and millions: "100 kbytes", "2.8 Mbytes", "11
-/// Mbytes"; see [`Bench::bytes`].
+/// The file sizes of the paper, in thousands and millions: "100 kbytes", "2.8 Mbytes", "11 Mbytes";
+/// see [`Bench::bytes`].
 pub(super) const SMALL: u64 = 100_000;
 pub(super) const MEDIUM: u64 = 2_800_000;
 pub(super) const LARGE: u64 = 11_000_000;
 
-/// A test.
 pub(super) const fn test(bytes: u64, window: u32, buffer: u64) -> Test {
     Test { bytes, window, buffer }
 }
 
-/// All tests of the tables and figures, each once.
+/// Returns all tests of the tables and figures, without duplicates.
 pub(super) fn tests() -> Vec<Test> {
     let mut all = Vec::new();
     all.extend([1, 2, 4, 6, 8, 10].map(|window| test(SMALL, window, 64)));
@@ -46,59 +46,59 @@ pub(super) fn tests() -> Vec<Test> {
     all
 }
 
-/// How acknowledgements are delayed.
+/// Acknowledgement strategy of the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Acks {
-    /// Not at all.
+    /// Every segment is acknowledged immediately.
     AtOnce,
-    /// Every second segment after the first so many, and after so many milliseconds.
+    /// Every second segment is acknowledged, after the first `.0` segments, with a delay of up to
+    /// `.1` ms.
     Second(u32, u64),
 }
 
-/// Whose TCP.
+/// The TCP implementation of the hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum System {
-    /// Linux 2.2's, as far as the paper says.
+    /// Linux 2.2, as far as the paper describes it.
     Then,
-    /// A Linux kernel's of today, with reno.
+    /// A current Linux kernel with Reno.
     Today,
 }
 
-/// When the clock starts.
+/// Start of the measured time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Starts {
-    /// With the SYN.
+    /// The first SYN.
     AtSyn,
-    /// When the connection is open at the sender.
+    /// The opening of the connection at the sender.
     Open,
 }
 
-/// A way to repair losses, by name.
+/// Name and constructor of a loss recovery.
 pub(super) type Recovery = (&'static str, fn() -> TcpConfig);
 
-/// The bench: what the paper gives, and what it leaves open.
+/// Parameters of the testbed: those of the paper, and those that it leaves open.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bench {
-    /// For keys.
+    /// Name in keys.
     pub(super) name: &'static str,
-    /// What it is.
     pub(super) about: &'static str,
     pub(super) kbps: u64,
     pub(super) one_way_ms: u64,
     pub(super) queue: u64,
     pub(super) acks: Acks,
-    /// Percent of a buffer that the window is.
+    /// Receive window in percent of the buffer.
     pub(super) share: u64,
     pub(super) timestamps: bool,
     pub(super) starts: Starts,
     pub(super) system: System,
-    /// Whether a kbyte is 1,024 bytes in files, too.
+    /// Whether a kbyte of a file has 1,024 octets.
     pub(super) binary: bool,
     pub(super) flows: u32,
     pub(super) recovery: Recovery,
 }
 
-/// What is taken.
+/// The parameters used here.
 pub(super) const TAKEN: Bench = Bench {
     name: "taken",
     about: "as taken",
@@ -115,7 +115,7 @@ pub(super) const TAKEN: Bench = Bench {
     recovery: RECOVERIES[0],
 };
 
-/// Today's kernel on the same bench: the twin of the live runs.
+/// A current kernel: the simulated counterpart of the live runs.
 pub(super) const TODAY: Bench = Bench {
     name: "today",
     about: "a Linux kernel of today with reno",
@@ -123,57 +123,55 @@ pub(super) const TODAY: Bench = Bench {
     ..TAKEN
 };
 
-/// One change at a time.
+const fn alternative(name: &'static str, about: &'static str, bench: Bench) -> Bench {
+    Bench { name, about, ..bench }
+}
+
+/// Alternatives, each with one change.
 pub(super) const OTHERS: [Bench; 20] = [
-    Bench {
-        name: "at-once",
-        about: "every segment acknowledged at once",
-        acks: Acks::AtOnce,
-        ..TAKEN
-    },
-    Bench {
-        name: "second",
-        about: "every second segment acknowledged, the first one delayed as well",
-        acks: Acks::Second(0, 50),
-        ..TAKEN
-    },
-    Bench {
-        name: "after-200",
-        about: "acknowledgements delayed by 200 ms at most",
-        acks: Acks::Second(1, 200),
-        ..TAKEN
-    },
-    Bench {
-        name: "quick",
-        about: "every second segment acknowledged, after the first 16",
-        acks: Acks::Second(16, 50),
-        ..TAKEN
-    },
-    Bench { name: "syn", about: "time from the SYN on", starts: Starts::AtSyn, ..TAKEN },
-    Bench {
-        name: "at-once-syn",
-        about: "every segment acknowledged at once, time from the SYN on",
-        acks: Acks::AtOnce,
-        starts: Starts::AtSyn,
-        ..TAKEN
-    },
-    Bench { name: "queue-40", about: "a router queue of 40 packets", queue: 40, ..TAKEN },
-    Bench { name: "queue-50", about: "a router queue of 50 packets", queue: 50, ..TAKEN },
-    Bench { name: "queue-75", about: "a router queue of 75 packets", queue: 75, ..TAKEN },
-    Bench { name: "queue-100", about: "a router queue of 100 packets", queue: 100, ..TAKEN },
-    Bench { name: "queue-150", about: "a router queue of 150 packets", queue: 150, ..TAKEN },
-    Bench { name: "queue-inf", about: "a router queue without end", queue: 1 << 20, ..TAKEN },
-    Bench { name: "rate-1600", about: "1,600 kbit/s", kbps: 1_600, ..TAKEN },
-    Bench { name: "rate-1700", about: "1,700 kbit/s", kbps: 1_700, ..TAKEN },
-    Bench { name: "rate-1800", about: "1,800 kbit/s", kbps: 1_800, ..TAKEN },
-    Bench { name: "whole", about: "windows as large as the buffers", share: 100, ..TAKEN },
-    Bench { name: "plain", about: "no timestamps", timestamps: false, ..TAKEN },
-    Bench { name: "way-260", about: "260 ms each way", one_way_ms: 260, ..TAKEN },
-    Bench { name: "decimal", about: "files of 1,000-byte kbytes", binary: false, ..TAKEN },
+    alternative(
+        "at-once",
+        "every segment acknowledged at once",
+        Bench { acks: Acks::AtOnce, ..TAKEN },
+    ),
+    alternative(
+        "second",
+        "every second segment acknowledged, the first one delayed as well",
+        Bench { acks: Acks::Second(0, 50), ..TAKEN },
+    ),
+    alternative(
+        "after-200",
+        "acknowledgements delayed by 200 ms at most",
+        Bench { acks: Acks::Second(1, 200), ..TAKEN },
+    ),
+    alternative(
+        "quick",
+        "every second segment acknowledged, after the first 16",
+        Bench { acks: Acks::Second(16, 50), ..TAKEN },
+    ),
+    alternative("syn", "time from the SYN on", Bench { starts: Starts::AtSyn, ..TAKEN }),
+    alternative(
+        "at-once-syn",
+        "every segment acknowledged at once, time from the SYN on",
+        Bench { acks: Acks::AtOnce, starts: Starts::AtSyn, ..TAKEN },
+    ),
+    alternative("queue-40", "a router queue of 40 packets", Bench { queue: 40, ..TAKEN }),
+    alternative("queue-50", "a router queue of 50 packets", Bench { queue: 50, ..TAKEN }),
+    alternative("queue-75", "a router queue of 75 packets", Bench { queue: 75, ..TAKEN }),
+    alternative("queue-100", "a router queue of 100 packets", Bench { queue: 100, ..TAKEN }),
+    alternative("queue-150", "a router queue of 150 packets", Bench { queue: 150, ..TAKEN }),
+    alternative("queue-inf", "a router queue without end", Bench { queue: 1 << 20, ..TAKEN }),
+    alternative("rate-1600", "1,600 kbit/s", Bench { kbps: 1_600, ..TAKEN }),
+    alternative("rate-1700", "1,700 kbit/s", Bench { kbps: 1_700, ..TAKEN }),
+    alternative("rate-1800", "1,800 kbit/s", Bench { kbps: 1_800, ..TAKEN }),
+    alternative("whole", "windows as large as the buffers", Bench { share: 100, ..TAKEN }),
+    alternative("plain", "no timestamps", Bench { timestamps: false, ..TAKEN }),
+    alternative("way-260", "260 ms each way", Bench { one_way_ms: 260, ..TAKEN }),
+    alternative("decimal", "files of 1,000-byte kbytes", Bench { binary: false, ..TAKEN }),
     TODAY,
 ];
 
-/// How losses are repaired: NewReno with SACK as the paper has it, and others.
+/// Loss recovery: NewReno with SACK as in the paper, and alternatives.
 pub(super) const RECOVERIES: [Recovery; 4] = [
     ("NewReno with SACK", TcpConfig::sack_new_reno),
     ("NewReno", TcpConfig::new_reno),
@@ -181,16 +179,15 @@ pub(super) const RECOVERIES: [Recovery; 4] = [
     ("SACK after RFC 6675", TcpConfig::sack),
 ];
 
-/// Connections at once, in what section V leaves for later.
+/// Parallel connections of the study that section V proposes.
 pub(super) const FLOWS: [u32; 4] = [1, 2, 4, 8];
 
 impl Bench {
-    /// The name of a point.
     pub(super) fn key(&self, test: Test) -> String {
         format!("{}/{}/{}/{}", self.name, test.bytes, test.window, test.buffer)
     }
 
-    /// Bytes of a test's file.
+    /// Returns the file size of a test in octets.
     pub(super) fn bytes(&self, test: Test) -> u64 {
         match (self.binary, test.bytes) {
             (false, bytes) => bytes,
@@ -230,21 +227,17 @@ impl Bench {
             slow_start_limit: Some(1),
             byte_counting: false,
             limited_transmit: false,
-            // Linux 2.2 counts in hundredths of a second.
+            // Linux 2.2 has a clock of 100 Hz.
             timestamps: self.timestamps.then_some(Span::from_millis(10)),
             delayed_ack,
             ..tcp.clone()
         }
     }
 
-    /// The link between the hosts.
+    /// Returns the link between the hosts.
     pub(super) fn link(&self) -> LinkConfig {
-        LinkConfig::symmetric(DirectionConfig {
-            rate: Some(BitRate::from_kbps(self.kbps)),
-            delay: self.one_way(),
-            queue: QueueConfig { limit: Limit::Packets(self.queue), ..QueueConfig::default() },
-            ..DirectionConfig::default()
-        })
+        let (rate, limit) = (BitRate::from_kbps(self.kbps), Limit::Packets(self.queue));
+        LinkConfig::symmetric(limited(rate, self.one_way(), limit))
     }
 
     fn one_way(&self) -> Span {
@@ -252,34 +245,20 @@ impl Bench {
     }
 
     fn files(&self, test: Test, draw: &Draw) -> Files {
-        let ethernet = LinkConfig::symmetric(DirectionConfig {
-            rate: Some(BitRate::from_mbps(10)),
-            ..DirectionConfig::default()
-        });
+        let (carriage, hops) = (Transports::Tcp(self.tcp(test)), vec![self.link()]);
         Files {
-            carriage: Transports::Tcp(self.tcp(test)),
             flows: self.flows,
-            bytes: self.bytes(test),
-            access: ethernet,
-            hops: vec![self.link()],
-            gateway: 0,
-            beside: None,
-            background_bps: 0.0,
-            constant: None,
-            stagger: Span::ZERO,
-            chance: Span::ZERO,
-            until: Span::from_secs(400),
-            seed: draw.seed,
-            run: draw.run,
+            access: ethernet(BitRate::from_mbps(10)),
+            ..transfer(carriage, self.bytes(test), hops, Span::from_secs(400), draw)
         }
     }
 
-    /// One transfer: how long it takes, and how much there is when.
+    /// Runs one transfer; returns its duration and the amount of data over time.
     pub(super) fn run(&self, test: Test, draw: &Draw) -> Values {
         let carried = self.files(test, draw).carry();
         let took = carried.took.unwrap_or(Span::from_secs(400));
-        // The sender has the last acknowledgement half a round trip after the last byte's
-        // arrival, and its connection was open a round trip after the SYN.
+        // The sender receives the last acknowledgement half a round trip after the last octet
+        // arrives, and its connection is open one round trip after the SYN.
         let seconds = match self.starts {
             Starts::AtSyn => took + self.one_way(),
             Starts::Open => took.saturating_sub(self.one_way()),
@@ -291,7 +270,8 @@ impl Bench {
             .with("timeouts", carried.timeouts as f64)
     }
 
-    /// Bytes so far over time so far, kbyte/s, at [`SECONDS`]; zero when the file is over.
+    /// Returns the average throughput from the start to each of [`SECONDS`] in kbyte/s; zero after
+    /// the end.
     fn averages(&self, carried: &FilesReport, over: Span) -> Vec<f64> {
         let average = |seconds: u64| {
             let at = carried.began + Span::from_secs(seconds);
@@ -307,7 +287,7 @@ impl Bench {
         SECONDS.into_iter().map(average).collect()
     }
 
-    /// Several transfers of 2.8 Mbytes at once, each of a window of 6 and 320 kbytes.
+    /// Runs several parallel transfers of 2.8 Mbytes with a window of 6 and 320 kbytes.
     pub(super) fn several(&self, draw: &Draw) -> Values {
         let files = self.files(test(MEDIUM, 6, 320), draw);
         let carried = Files { chance: Span::from_secs(1), ..files }.carry();
@@ -320,5 +300,5 @@ impl Bench {
     }
 }
 
-/// Seconds of the figures.
+/// Sampling times of the figures in seconds.
 pub(super) const SECONDS: [u64; 13] = [1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 20, 24];

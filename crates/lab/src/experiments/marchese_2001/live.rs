@@ -1,5 +1,4 @@
-//! The same live: the kernel's TCP over the emulator, as the paper's own bench was hosts around
-//! one.
+//! The tests live, with the kernel's TCP over the emulator.
 //!
 //! ```text
 //!   client ── terminal ══ emulator ══ hub ── server
@@ -7,19 +6,17 @@
 //!   by socket             250 ms            buffer by sysctl, reno
 //! ```
 //!
-//! A kernel of today has no TCP of 1999: it opens its window by bytes and not by
-//! acknowledgements, and acknowledges the first segments at once. So what stands beside live
-//! cells is the simulator's model of the same kernel ([`bench::TODAY`]).
+//! A current kernel differs from a TCP of 1999: it counts octets instead of acknowledgements and
+//! acknowledges the first segments immediately. Live cells are therefore compared with the
+//! simulator's model of the same kernel ([`TODAY`]).
 
-use super::super::{Beside, Draw, Live, Point, Results, Section, Setting, Values};
+use super::super::{CrossTraffic, Draw, Live, Point, Results, Section, Setting, Values};
 use super::bench::{FLOWS, MEDIUM, SECONDS, TAKEN, TODAY, Test, test, tests};
 use super::judge::{sentences, tables};
 use super::{LATER, TESTS, later, taken};
 use crate::LabError;
 use crate::experiments::publication::page;
 use crate::live::{Hosts, HostsConfig, Way, bytes_by, whole};
-use rt::Clock;
-use std::thread;
 use testbed::traffic::{Limits, ReceiveBuffer, Transfer};
 use units::{RngStream, Span};
 
@@ -34,12 +31,13 @@ pub(super) static LIVE: Live = Live {
 
 page!(PAGE = "marchese-2001/live");
 
-/// Nothing takes longer.
+/// Time limit of a transfer.
 const PATIENCE: Span = Span::from_secs(400);
+const LIMITS: Limits = Limits { after_first_byte: PATIENCE, overall: PATIENCE };
 
 fn plan(_: &Setting) -> Vec<Point> {
     let mut tests = tests();
-    // The longest first: the others run beside them.
+    // The longest tests start first, so that the others run in parallel.
     tests.sort_by_key(|test| std::cmp::Reverse((test.bytes / test.buffer, test.bytes)));
     let one = |test| {
         let run = move |draw: &Draw| transfer(test, draw).map_err(|error| error.to_string());
@@ -53,7 +51,7 @@ fn plan(_: &Setting) -> Vec<Point> {
     points
 }
 
-/// The network of a test.
+/// Creates the network of a test.
 fn hosts(test: Test, seed: u64) -> Result<Hosts, LabError> {
     let buffer = test.buffer * 1_024;
     let bytes = u32::try_from(buffer).unwrap_or(u32::MAX);
@@ -68,17 +66,11 @@ fn hosts(test: Test, seed: u64) -> Result<Hosts, LabError> {
     })
 }
 
-fn download(hosts: &Hosts, test: Test, file: u64) -> Transfer {
-    let limits = Limits { after_first_byte: PATIENCE, overall: PATIENCE };
-    hosts.download((file, TODAY.bytes(test)), limits)
-}
-
-/// One transfer, as [`super::bench::Bench::run`] counts it: at the sender, from the connection's
-/// opening until it has the last acknowledgement, which is as long as at the receiver from its
-/// own opening until it has the last byte.
+/// Runs one transfer. Its duration is counted as [`super::bench::Bench::run`] does at the sender;
+/// at the receiver it is as long from the opening to the last octet.
 fn transfer(test: Test, draw: &Draw) -> Result<Values, LabError> {
     let hosts = hosts(test, draw.seed)?;
-    let done = download(&hosts, test, 1);
+    let done = hosts.download((1, TODAY.bytes(test)), LIMITS);
     let counted = hosts.close(1..=1)?;
     let opened = whole(&done)?;
     Ok(Values::new()
@@ -88,7 +80,8 @@ fn transfer(test: Test, draw: &Draw) -> Result<Values, LabError> {
         .with("overflowed", counted.dropped as f64))
 }
 
-/// Bytes so far over time so far, kbyte/s, at [`SECONDS`]; zero when the file is over.
+/// Returns the average throughput from the start to each of [`SECONDS`] in kbyte/s; zero after the
+/// end.
 fn averages(done: &Transfer, opened: Span) -> Vec<f64> {
     let average = |seconds: u64| {
         let at = opened + Span::from_secs(seconds);
@@ -98,29 +91,14 @@ fn averages(done: &Transfer, opened: Span) -> Vec<f64> {
     SECONDS.into_iter().map(average).collect()
 }
 
-/// Several transfers begun within a second, as [`super::bench::Bench::several`].
+/// Runs several transfers that start within one second, as [`super::bench::Bench::several`].
 fn several(flows: u32, draw: &Draw) -> Result<Values, LabError> {
     let test = test(MEDIUM, 6, 320);
     let hosts = hosts(test, draw.seed)?;
     let mut rng = RngStream::new(draw.seed, draw.run, "marchese-2001: starts");
     let starts: Vec<Span> =
         (0..flows).map(|_| Span::from_nanos((rng.uniform() * 1e9) as u64)).collect();
-    let clock = Clock::new();
-    let began = clock.now();
-    let all: Vec<Transfer> = thread::scope(|scope| {
-        let task = |(number, start): (usize, &Span)| {
-            let (hosts, due) = (&hosts, began + *start);
-            scope.spawn(move || {
-                clock.sleep_until(due);
-                download(hosts, test, number as u64 + 1)
-            })
-        };
-        let tasks: Vec<_> = starts.iter().enumerate().map(task).collect();
-        let join = |task: thread::ScopedJoinHandle<'_, Transfer>| {
-            task.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        tasks.into_iter().map(join).collect()
-    });
+    let (_, all) = hosts.download_all(&starts, TODAY.bytes(test), LIMITS);
     let counted = hosts.close(1..=u64::from(flows))?;
     all.iter().try_for_each(|one| whole(one).map(drop))?;
     let ends = all.iter().map(|one| one.started + one.ended);
@@ -133,7 +111,7 @@ fn several(flows: u32, draw: &Draw) -> Result<Values, LabError> {
         .with("overflowed", counted.dropped as f64))
 }
 
-fn judge(_: &Setting, simulated: &Results, live: &Results) -> Beside {
+fn judge(_: &Setting, simulated: &Results, live: &Results) -> CrossTraffic {
     let mut twin = Results::default();
     for test in tests() {
         twin.insert(TESTS, &taken(test), simulated.of(TESTS, &TODAY.key(test)).to_vec());
@@ -141,10 +119,10 @@ fn judge(_: &Setting, simulated: &Results, live: &Results) -> Beside {
     let both = tables::cells(&twin, TAKEN.name).into_iter().zip(tables::cells(live, TAKEN.name));
     let mut cells: Vec<_> = both.collect();
     cells.extend(sentences::PAGE.beside(sentences::CLAIMS, &twin, live));
-    Beside { cells, sections: vec![together(simulated, live)] }
+    CrossTraffic { cells, sections: vec![together(simulated, live)] }
 }
 
-/// Several connections, simulated and live.
+/// Returns the section on several connections, simulated and live.
 fn together(simulated: &Results, live: &Results) -> Section {
     let row = |flows: u32| {
         let key = later(TODAY.name, flows);

@@ -1,9 +1,9 @@
 //! Marchese 2001: TCP's initial window and buffers over a satellite.
 //!
 //! ```text
-//!   bench   the two hosts, what is between them, and what the paper leaves open about it
-//!   judge   what the paper states, and what becomes of it
-//!   live    the same with the kernel's TCP over the emulator
+//!   bench   the hosts and the link, and alternatives where the paper leaves them open
+//!   judge   evaluation of the paper's claims
+//!   live    the tests with the kernel's TCP over the emulator
 //! ```
 
 mod bench;
@@ -16,7 +16,6 @@ mod tests;
 use super::Entry;
 use plan::*;
 
-/// Its sections II to V.
 pub(super) static ENTRY: Entry = Entry {
     id: "marchese-2001",
     title: "TCP modifications and tuning over satellite links",

@@ -1,4 +1,4 @@
-//! What is run.
+//! The points to run.
 
 use super::super::{Draw, Point, Setting};
 use super::bench;
@@ -6,14 +6,14 @@ use super::bench::{Bench, Test};
 
 /// The study of the paper's own tests.
 pub(super) const TESTS: &str = "tests";
-/// The study of what its section V leaves for later.
+/// The study that the paper's section V proposes.
 pub(super) const LATER: &str = "later";
 
 pub(super) fn plan(setting: &Setting) -> Vec<Point> {
     let mut points = Vec::new();
     for bench in std::iter::once(bench::TAKEN).chain(bench::OTHERS) {
         for test in bench::tests() {
-            // There is no chance in them.
+            // They are deterministic.
             let simulate = move |draw: &Draw| Ok(bench.run(test, draw));
             points.push(Point::new(TESTS, bench.key(test), 1, simulate));
         }
@@ -38,7 +38,7 @@ pub(super) fn later(recovery: &str, flows: u32) -> String {
     format!("{recovery}/{flows}")
 }
 
-/// The name of a point with the bench that is taken.
+/// Returns the key of a point with the parameters used here.
 pub(super) fn taken(test: Test) -> String {
     bench::TAKEN.key(test)
 }

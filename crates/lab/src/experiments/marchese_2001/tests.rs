@@ -1,9 +1,9 @@
-use super::bench::{FLOWS, MEDIUM, OTHERS, SECONDS, SMALL, TAKEN, TODAY, test, tests};
+use super::bench::{FLOWS, MEDIUM, SECONDS, SMALL, TAKEN, TODAY, test, tests};
 use super::{LATER, TESTS, later, live::LIVE, taken};
 use crate::experiments::{Draw, Measured, Options, Results, Values};
 
 #[test]
-fn a_window_over_a_round_trip_is_the_rate() {
+fn throughput_is_the_window_per_round_trip() {
     let draw = Draw { seed: 1, run: 0 };
     // 32 KB hold 22 segments of 1,448 bytes: 31,856 bytes in each 0.506 s; and the start.
     let file = test(MEDIUM, 6, 64);
@@ -13,24 +13,16 @@ fn a_window_over_a_round_trip_is_the_rate() {
 }
 
 #[test]
-fn larger_initial_windows_shorten_short_files() {
+fn larger_initial_windows_shorten_small_files() {
     let draw = Draw { seed: 1, run: 0 };
     let seconds = [1, 4, 10].map(|window| TAKEN.run(test(SMALL, window, 64), &draw).get("seconds"));
     assert!(seconds[0] > seconds[1] + 0.5 && seconds[1] > seconds[2] + 0.3, "{seconds:?}");
 }
 
 #[test]
-fn benches_have_names_of_their_own() {
-    let mut names: Vec<&str> = OTHERS.iter().map(|bench| bench.name).collect();
-    names.sort_unstable();
-    names.dedup();
-    assert_eq!(names.len(), OTHERS.len());
-}
-
-#[test]
-fn every_second_segment_is_acknowledged_and_so_windows_grow_by_half() {
+fn delayed_acknowledgements_grow_windows_by_half() {
     let draw = Draw { seed: 1, run: 0 };
-    // Table III in round trips: eight, seven and five, with what is on the line meanwhile.
+    // Table III in round trips: eight, seven and five, including the serialization time.
     let trips = [1, 2, 6].map(|window| {
         (TAKEN.run(test(SMALL, window, 64), &draw).get("seconds") / 0.506).floor() as u32
     });
@@ -38,7 +30,7 @@ fn every_second_segment_is_acknowledged_and_so_windows_grow_by_half() {
 }
 
 #[test]
-fn what_is_live_stands_beside_the_model_of_the_same_kernel() {
+fn live_results_are_compared_with_the_model_of_the_same_kernel() {
     let values = |seconds: f64| {
         Values::new()
             .with("seconds", seconds)

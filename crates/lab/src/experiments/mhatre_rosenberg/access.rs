@@ -1,4 +1,4 @@
-//! Ways of sharing the same return link, under the same packets: delay and what gets through.
+//! Access schemes for the same return link under the same packets: delay and carried load.
 
 use super::super::{Draw, Values};
 use satlink::mac::aloha::{Aloha, AlohaConfig};
@@ -8,17 +8,17 @@ use satlink::mac::mixed::Mixed;
 use satlink::mac::schedule::Free;
 use units::{BitRate, Instant, RngStream, Span};
 
-/// Loads, as shares of the slots that packets need.
+/// Offered loads as fractions of the slots.
 pub(super) const LOADS: [f64; 7] = [0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8];
-/// An HTTP request under STP: two cells.
+/// Size of a packet in octets: an HTTP request with STP, two cells.
 const BYTES: usize = 82;
 const TERMINALS: usize = 20;
-/// Carriers that circuits are made of.
+/// Number of carriers of the circuits.
 const CIRCUITS: u32 = 10;
-/// How long packets come, and how long is waited for the last.
+/// Duration of the arrivals, and of the wait for the last packets, in seconds.
 const TIME: (f64, f64) = (120.0, 30.0);
 
-/// A way of sharing.
+/// An access scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     Fixed,
@@ -94,7 +94,7 @@ enum Link {
 impl Link {
     fn offer(&mut self, now: Instant, terminal: usize) {
         let packet = vec![0; BYTES];
-        // What finds no room is counted as not arrived.
+        // Dropped packets count as not delivered.
         let _admission = match self {
             Self::Tdma(link) => link.offer(now, terminal, Class::Data, packet),
             Self::Aloha(link) => link.offer(now, terminal, packet),
@@ -113,11 +113,11 @@ impl Link {
     }
 }
 
-/// Packets of two cells from 20 terminals, Poisson, at `load`.
+/// Offers packets of two cells from 20 terminals as a Poisson process of load `load`.
 pub(super) fn measure(access: Access, load: f64, draw: &Draw) -> Values {
     let mut link = access.link(draw);
     let mut rng = RngStream::new(draw.seed, draw.run, "lab/access");
-    // 58 slots four times a second, two to a packet.
+    // There are 58 slots per frame and four frames per second; a packet needs two slots.
     let gap = 2.0 / (58.0 * 4.0 * load);
     let at = |secs: f64| Instant::ZERO + Span::from_secs_f64(secs);
     let (mut now, mut offered) = (2.0, 0_u32);

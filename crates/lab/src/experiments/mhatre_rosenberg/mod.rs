@@ -1,9 +1,9 @@
-//! Mhatre and Rosenberg 2002: TCP split over a return link that terminals share.
+//! Mhatre and Rosenberg 2002: split TCP over a shared return link.
 //!
 //! ```text
-//!   mod       what is run: the table, readings, sweeps, bulk transfers, the grant loop
-//!   access    other ways of sharing the same link
-//!   judge     what was published, and what becomes of it
+//!   plan      the points: table I, interpretations, sweeps, bulk transfers, the grant loop
+//!   access    other access schemes for the same link
+//!   judge     evaluation of the paper's claims
 //! ```
 
 mod access;
@@ -13,7 +13,6 @@ mod plan;
 use super::Entry;
 use plan::*;
 
-/// Table I and everything around it.
 pub(crate) static ENTRY: Entry = Entry {
     id: "mhatre-rosenberg",
     title: "TCP over a return link that terminals share",
@@ -27,6 +26,3 @@ pub(crate) static ENTRY: Entry = Entry {
     plan,
     judge: judge::judge,
 };
-
-#[cfg(test)]
-mod tests;

@@ -1,4 +1,4 @@
-//! What is run.
+//! The points to run.
 
 use super::super::{Draw, Point, Setting, Values};
 use super::access;
@@ -8,25 +8,24 @@ use satlink::mac::schedule::Free;
 use sim::multi_access::{Design, Interpretation, Prediction, Scenario, Star, StarReport};
 use units::{BitRate, Instant, RngStream, Span};
 
-/// The study of Table I.
+/// The study of table I.
 pub(super) const TABLE: &str = "table";
-/// The study of readings.
+/// The study of other interpretations.
 pub(super) const READINGS: &str = "readings";
 /// The study of bulk transfers, and of the same designs under the paper's load.
 pub(super) const BULK: &str = "bulk";
 pub(super) const PAGES: &str = "pages";
-/// The study of demand that the hub sees coming, and what it does with free slots there.
+/// The study of predicted demand, and its allocations of free capacity.
 pub(super) const PREDICTED: &str = "predicted";
 pub(super) const FREE: [(&str, Free); 2] =
     [("nothing free", Free::None), ("free by weight", Free::ByWeight)];
-/// The study of other ways of sharing.
+/// The study of other access schemes.
 pub(super) const ACCESS: &str = "access";
-/// The study of the grant loop.
 pub(super) const LOOP: &str = "loop";
-/// How long bulk transfers run.
+/// Duration of bulk transfers.
 pub(super) const BULK_TIME: Span = Span::from_secs(120);
 
-/// Runs beside the published scenarios.
+/// Alternatives to the published scenarios.
 pub(super) const ASKED_ONLY: &str = "split, only what is asked for";
 pub(super) const FIXED_SPLIT: &str = "split, fixed shares";
 pub(super) const DEMAND_AND_FREE: &str = "TCP on demand, free slots too";
@@ -34,7 +33,7 @@ pub(super) const DEMAND_AND_FREE: &str = "TCP on demand, free slots too";
 /// The three scenarios of the table.
 pub(super) const THREE: [Scenario; 3] = [Scenario::Static, Scenario::Equal, Scenario::Weighted];
 
-/// A sweep: its study and the values.
+/// A sweep of one parameter.
 pub(super) struct Sweep {
     pub(super) study: &'static str,
     values: &'static [f64],
@@ -50,7 +49,7 @@ pub(super) const SWEEPS: [Sweep; 5] = [
         change: |scenario, think| {
             let mut star = Star::mhatre_rosenberg(scenario);
             star.sites.iter_mut().for_each(|site| site.requests.think = Span::from_secs_f64(think));
-            // As many thoughts as in the published 80 s, and no less time.
+            // As many think times as in the published 80 s, and at least 80 s.
             star.duration = star.duration.max(Span::from_secs_f64(40.0 * think));
             star
         },
@@ -133,7 +132,7 @@ pub(super) fn plan(setting: &Setting) -> Vec<Point> {
         for &value in sweep.values(setting) {
             for scenario in THREE {
                 let star = (sweep.change)(scenario, value);
-                // Many terminals are many samples.
+                // Many terminals give many samples.
                 let most = if star.sites.len() > 100 { 3 } else { 10 };
                 put(sweep.study, key(scenario, value), setting.at_most(most), star);
             }
@@ -164,7 +163,7 @@ pub(super) fn plan(setting: &Setting) -> Vec<Point> {
     points
 }
 
-/// What is run beside the published scenarios.
+/// Returns the alternatives to the published scenarios.
 pub(super) fn beside() -> [(&'static str, Star); 3] {
     let mut asked_only = Star::mhatre_rosenberg(Scenario::Equal);
     (asked_only.mac.free, asked_only.mac.sync) = (Free::None, Some(1));
@@ -200,8 +199,8 @@ pub(super) fn one(star: &Star, draw: &Draw) -> Values {
         .with("sent_kbps", bytes(|site| site.sent, false))
 }
 
-/// Mean response after 20 s and ten thoughts, when windows are open; at sites with such a number of
-/// connections; 0 without any.
+/// Returns the mean response time in seconds after 20 s and ten think times, when windows are open,
+/// at sites whose number of connections satisfies `of`; 0 without any.
 pub(super) fn settled(star: &Star, seen: &StarReport, of: impl Fn(usize) -> bool) -> f64 {
     let from = Instant::ZERO + Span::from_secs(20).max(star.sites[0].requests.think * 10);
     let sites = seen.sites.iter().filter(|site| of(site.connections));
@@ -211,11 +210,11 @@ pub(super) fn settled(star: &Star, seen: &StarReport, of: impl Fn(usize) -> bool
     if count == 0 { 0.0 } else { sum / f64::from(count) }
 }
 
-/// From a packet's coming to the slot that was asked for it, on the published link with nothing
-/// free: packets of one cell, one at a time.
+/// Measures the delay from the arrival of a packet to its requested slot on the published link
+/// without free capacity: packets of one cell, one at a time.
 pub(super) fn grant_loop(draw: &Draw) -> Values {
     let mut config = MfTdmaConfig::mhatre_rosenberg(20);
-    // The request has its own burst; nobody needs time to take a plan in.
+    // Requests have their own bursts, and terminals need no time to process a burst time plan.
     (config.free, config.sync, config.lead) = (Free::None, Some(1), Span::ZERO);
     let mut link: MfTdma<Vec<u8>> =
         MfTdma::new(&config, draw.seed, draw.run).expect("the published link");

@@ -1,4 +1,4 @@
-//! The report for people: one page that needs nothing else.
+//! The HTML report: one self-contained page.
 
 use crate::LabError;
 use crate::experiments::cell::{Answer, Cell, Measured, Verdict};
@@ -6,7 +6,7 @@ use crate::experiments::judged::Judged;
 use crate::experiments::outcome::{Outcome, Section, SetUp, Table};
 use std::fmt::Write;
 
-/// The page about `experiments`.
+/// Returns the page with `experiments`.
 pub(super) fn page(experiments: &[Judged]) -> Result<String, LabError> {
     let mut page = String::new();
     page += "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
@@ -56,7 +56,7 @@ fn overview(experiments: &[Judged]) -> String {
     text + "</tbody></table>\n"
 }
 
-/// What each publication found and whether it still holds: the first words about each entry.
+/// Returns the first summary paragraph of each entry.
 fn in_short(experiments: &[Judged]) -> String {
     let mut text = String::from("<section class=\"short\">\n<h2>In short</h2>\n");
     for judged in experiments {
@@ -68,7 +68,7 @@ fn in_short(experiments: &[Judged]) -> String {
     text + "</section>\n"
 }
 
-/// How many of the cells that were measured live are as simulated.
+/// Returns how many of the cells measured live agree with the simulation.
 fn vouched(outcome: &Outcome) -> String {
     match outcome.vouched() {
         [0, _] => "–".to_owned(),
@@ -110,7 +110,7 @@ fn experiment(judged: &Judged) -> Result<String, LabError> {
 const STALE: &str = "<p class=\"summary\">Other code made these results than this program has: the \
 command above makes them anew.</p>\n";
 
-/// A bar of the verdicts' shares.
+/// Returns a stacked bar of the verdict counts.
 fn bar(outcome: &Outcome) -> String {
     let all = outcome.cells().count().max(1);
     let mut text = String::from("<div class=\"bar\">");
@@ -138,7 +138,7 @@ fn contents(judged: &Judged) -> String {
     text + "</nav>\n"
 }
 
-/// What differs, at the top: nobody should have to look for it.
+/// Returns the list of cells that differ.
 fn differing(outcome: &Outcome) -> String {
     let mut cells = outcome.cells().filter(|cell| cell.verdict == Verdict::Differs).peekable();
     if cells.peek().is_none() {
@@ -204,7 +204,7 @@ fn section(id: &str, part: &Section) -> Result<String, LabError> {
     Ok(text + "</section>\n")
 }
 
-/// An SVG file's element, to stand in a page.
+/// Returns the element of an SVG file, for embedding in a page.
 fn inline(svg: &str) -> &str {
     svg.find("<svg").map_or(svg, |start| &svg[start..])
 }
@@ -265,7 +265,7 @@ fn ours(cell: &Cell) -> String {
     text
 }
 
-/// A cell's field for what was measured live, where its table has such a column.
+/// Returns the table entry of a cell's live value; empty if the table has no such column.
 fn measured(cell: &Cell, any_live: bool) -> String {
     let Some(Measured { value, simulated, agrees, .. }) = &cell.live else {
         return if any_live { "<td></td>".to_owned() } else { String::new() };
@@ -287,7 +287,7 @@ fn answer(answer: &Answer, cell: &Cell) -> String {
     }
 }
 
-/// A number with as many digits as one reads.
+/// Formats a number with about three significant digits.
 pub(super) fn number(value: f64) -> String {
     let digits = match value.abs() {
         size if size >= 100.0 => 0,
@@ -317,7 +317,7 @@ mod tests {
     use crate::experiments::{Axis, Figure, Series};
 
     #[test]
-    fn a_page_stands_alone_and_escapes_what_it_is_told() {
+    fn page_is_self_contained_and_escaped() {
         let text = "title = ''\n[[claim]]\nid = 'x'\nname = 'a < b'\nplace = 'section 1'\n\
                     statement = 'b & c'\ncriterion = 'always'\nreason = 'because'\n";
         let cell = Page::parse("x", text).claim("x").holds(false, "no", None);
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_readable() {
+    fn numbers_have_three_significant_digits() {
         let words: Vec<String> = [0.0, 0.0314, -2.5, 33.36, 2_512_000.4].map(number).into();
         assert_eq!(words, ["0.00", "0.031", "-2.50", "33.4", "2512000"]);
     }

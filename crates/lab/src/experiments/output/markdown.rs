@@ -1,4 +1,4 @@
-//! An entry's verdicts as Markdown, to be kept beside the code.
+//! The result page of an entry as Markdown.
 
 use super::plain;
 use crate::experiments::cell::{Answer, Cell, Measured, Verdict};
@@ -6,7 +6,7 @@ use crate::experiments::judged::Judged;
 use crate::experiments::outcome::Section;
 use std::fmt::Write;
 
-/// The page about one entry: counts, set-up, cells and tables.
+/// Returns the page of an entry: counts, set-up, cells and tables.
 pub(super) fn page(judged: &Judged) -> String {
     let Judged { title, source, command, replications, jobs, outcome, .. } = judged;
     let mut text = format!("# {title}\n\n{source}\n\n");
@@ -40,7 +40,7 @@ pub(super) fn page(judged: &Judged) -> String {
         );
     }
     for part in &outcome.sections {
-        // What is about figures alone stands in the report, which has them.
+        // Sections of figures alone are in the HTML report.
         if !part.cells.is_empty() || !part.tables.is_empty() {
             text += &section(part);
         }
@@ -100,7 +100,7 @@ fn row(cell: &Cell, any_live: bool) -> String {
     )
 }
 
-/// What was measured live, and what the simulator has for the same programs.
+/// Formats a live value and its agreement with the simulation of the same programs.
 fn measured(live: &Measured, cell: &Cell) -> String {
     let beside = match (live.simulated == cell.ours, live.agrees) {
         (true, true) => "as ours".to_owned(),
@@ -122,7 +122,7 @@ fn round(value: f64) -> String {
     super::html::number(value)
 }
 
-/// A table's cell must not end early.
+/// Escapes text for a table entry.
 fn escape(text: &str) -> String {
     text.replace('|', "\\|").replace('<', "&lt;").replace('\n', " ")
 }

@@ -1,4 +1,4 @@
-//! Everything that is written down: JSON, CSV, plots, and the report for people.
+//! Writes JSON, CSV, plots, result pages and the report.
 
 mod html;
 mod markdown;
@@ -12,15 +12,15 @@ use crate::files;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// What an entry came to, as it is kept.
+/// The evaluated results of an entry.
 const OUTCOME: &str = "outcome.json";
-/// The page for people.
+/// The HTML report.
 const REPORT: &str = "report.html";
-/// All cells of all entries, for programs.
+/// All cells of all entries as JSON.
 const RESULTS: &str = "results.json";
 
-/// Writes what an entry came to below its folder: `outcome.json`, `cells.csv`, `cells.md`, and each figure
-/// and table.
+/// Writes the evaluated results of an entry into its folder: `outcome.json`, `cells.csv`,
+/// `cells.md`, and each figure and table.
 pub(super) fn write_entry(out: &Path, judged: &Judged) -> Result<(), LabError> {
     let folder = out.join(&judged.id);
     let names: Vec<&str> = files_of(&judged.outcome).collect();
@@ -47,7 +47,7 @@ pub(super) fn write_entry(out: &Path, judged: &Judged) -> Result<(), LabError> {
     files::write_whole(&folder.join(OUTCOME), json(judged)?.as_bytes())
 }
 
-/// The names, without ending, of what stands in an entry's folder: a figure has a CSV as a table has.
+/// Returns the file names, without extension, of pictures, figures and tables.
 fn files_of(outcome: &Outcome) -> impl Iterator<Item = &str> {
     let pictures = outcome.pictures.iter().map(|picture| picture.id.as_str());
     let sections = outcome.sections.iter();
@@ -57,7 +57,7 @@ fn files_of(outcome: &Outcome) -> impl Iterator<Item = &str> {
     }))
 }
 
-/// The first name that stands there a second time.
+/// Returns the first name that occurs twice.
 fn twice<'a>(names: &[&'a str]) -> Option<&'a str> {
     names
         .iter()
@@ -66,7 +66,7 @@ fn twice<'a>(names: &[&'a str]) -> Option<&'a str> {
         .map(|(_, name)| *name)
 }
 
-/// Writes `report.html` and `results.json` from the entries' outcomes.
+/// Writes `report.html` and `results.json` from the entries' evaluated results.
 pub(super) fn write_report(out: &Path) -> Result<PathBuf, LabError> {
     let mut judged = Vec::new();
     for folder in if out.exists() { files::folders(out)? } else { Vec::new() } {
@@ -200,13 +200,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_must_not_be_called_as_a_figure() {
+    fn tables_and_figures_need_distinct_names() {
         assert_eq!(twice(&["several", "queues", "several"]), Some("several"));
         assert_eq!(twice(&["several", "queues"]), None);
     }
 
     #[test]
-    fn csv_quotes_what_needs_it() {
+    fn csv_quotes_commas_and_quotes() {
         let word = |text: &str| text.to_owned();
         let text = files::csv(&[word("a"), word("b")], [vec![word("1,5"), word("say \"no\"")]]);
         assert_eq!(text, "a,b\n\"1,5\",\"say \"\"no\"\"\"\n");

@@ -1,4 +1,4 @@
-//! One claim of a publication, and what becomes of it.
+//! A claim of a publication, and its comparison with measured values.
 
 use super::{Found, bare};
 use crate::experiments::cell::Answer;
@@ -6,73 +6,51 @@ use crate::experiments::{Cell, Kind, Summary, Verdict};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-/// A number or a statement that was published, as its data file has it.
+/// A published number or statement, as its data file states it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in super::super) struct Claim {
-    /// The name by which the code gives its measured value.
+    /// Identifier by which the code provides the measured value.
     pub(super) id: String,
-    /// A short name, for people; left out where `values` have names of their own.
+    /// Short name; omitted if `values` have names of their own.
     #[serde(default)]
     name: String,
-    /// Where it stands: section, page, figure or table.
+    /// Section, page, figure or table.
     place: String,
     /// The statement, in our words.
     statement: Option<String>,
     /// The published number, in `unit`.
     value: Option<f64>,
-    /// A table's published numbers, in arrays as deep as the table has dimensions.
+    /// The published numbers of a table, in arrays as deep as the table has dimensions.
     values: Option<toml::Value>,
     #[serde(default)]
     unit: String,
-    /// When ours agrees with a statement, in words.
+    /// The criterion for a statement, in words.
     criterion: Option<String>,
-    /// When ours agrees with a number: how far beside our interval it may be, as a fraction of
-    /// the number.
+    /// The tolerance for a number, as a fraction of it: the accepted distance from the confidence
+    /// interval.
     within: Option<f64>,
-    /// The same in the number's unit.
+    /// The tolerance in the unit of the number.
     absolute: Option<f64>,
-    /// What ours is. Files state it, and a misspelt kind is refused; nothing counts by it yet.
-    #[expect(dead_code, reason = "a part of the format that the pages do not show")]
-    #[serde(default)]
-    evidence: Evidence,
-    /// Why it comes out as it does, either way.
+    /// Explanation for either verdict.
     reason: Option<String>,
-    /// Why it agrees.
+    /// Explanation of agreement.
     #[serde(default)]
     agrees: String,
-    /// Why it would not.
+    /// Explanation of a difference.
     #[serde(default)]
     differs: String,
-    /// Why the means would agree within chance.
+    /// Explanation if the means agree, but not significantly.
     chance: Option<String>,
-    /// Why nothing can be held against it.
+    /// Reason why nothing can be compared with the claim.
     not_comparable: Option<String>,
-    /// When ours agrees, in the terms of the publication's own code.
+    /// The criterion in terms of the publication's own code.
     test: Option<toml::Value>,
 }
 
-/// What stands on our side of a comparison.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Evidence {
-    /// A simulation whose parameters were not chosen with the published value in view.
-    #[default]
-    Simulated,
-    /// Real programs over the emulator.
-    Live,
-    /// A formula, or the document's own reckoning.
-    Arithmetic,
-    /// A simulation with a parameter that was chosen with the published value in view.
-    Fitted,
-    /// The set-up itself.
-    Restated,
-    /// A goal of this project and not of the publication.
-    OwnGoal,
-}
-
-/// How far a published number may lie beside our interval. The interval counts up to the same
-/// distance on either side: a wide one must not agree with everything.
+/// Accepted distance of a published number from the measured confidence interval. The half-width of
+/// the interval counts only up to the same distance, so that a wide interval does not agree with
+/// every number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in super::super) enum Tolerance {
     /// A fraction of the number.
@@ -84,65 +62,65 @@ pub(in super::super) enum Tolerance {
 const CHANCE: &str = "the means are as published, but the interval reaches to the other side: \
                       chance alone could make such a difference";
 
-/// For a verdict that had not come up when reasons were written: another seed, another code.
+/// Explanation of a verdict that did not occur when explanations were written.
 const UNEXPLAINED: &str = "no reason is known; it was otherwise when reasons were written";
 
 impl Claim {
-    /// By which the code names it.
+    /// Returns the identifier.
     pub(in super::super) fn id(&self) -> &str {
         &self.id
     }
 
-    /// Where it stands.
+    /// Returns the place in the publication.
     pub(in super::super) fn place(&self) -> &str {
         &self.place
     }
 
-    /// Whether it is a table of numbers, each of which is a cell.
+    /// Returns true for a table of numbers, each of which is a cell.
     pub(super) fn has_values(&self) -> bool {
         self.values.is_some()
     }
 
-    /// Whether anything can be held against it.
+    /// Returns true if measured values can be compared with the claim.
     pub(in super::super) fn is_comparable(&self) -> bool {
         self.not_comparable.is_none()
     }
 
-    /// The published number.
+    /// Returns the published number.
     ///
     /// # Panics
-    /// When a statement was published.
+    /// If the claim is a statement.
     pub(in super::super) fn value(&self) -> f64 {
         self.value.unwrap_or_else(|| panic!("{}: no number was published", self.id))
     }
 
-    /// The published numbers of a table.
+    /// Returns the published numbers of a table.
     ///
     /// # Panics
-    /// When they are not of this shape.
+    /// If they have another shape.
     pub(in super::super) fn values<T: DeserializeOwned>(&self) -> T {
         let values = self.values.clone().unwrap_or_else(|| panic!("{}: no table", self.id));
         values.try_into().unwrap_or_else(|error| panic!("{}: {error}", self.id))
     }
 
-    /// When ours agrees, in the terms of the publication's own code.
+    /// Returns the criterion in terms of the publication's own code.
     ///
     /// # Panics
-    /// When that is malformed.
+    /// If it is malformed.
     pub(in super::super) fn test<T: DeserializeOwned>(&self) -> Option<T> {
         let test = self.test.clone()?;
         Some(test.try_into().unwrap_or_else(|error| panic!("{}: {error}", self.id)))
     }
 
-    /// Holds `ours` against the published number.
+    /// Compares `ours` with the published number.
     ///
     /// # Panics
-    /// When a statement was published, or there is no tolerance.
+    /// If the claim is a statement or has no tolerance.
     pub(in super::super) fn number(&self, ours: Summary) -> Cell {
         self.numeric(self.name.clone(), self.value(), self.tolerance(), ours)
     }
 
-    /// Holds `ours` against a number that follows from what was published.
+    /// Compares `ours` with a number derived from published ones.
     pub(in super::super) fn number_beside(
         &self,
         value: f64,
@@ -152,7 +130,7 @@ impl Claim {
         self.numeric(self.name.clone(), value, tolerance, ours)
     }
 
-    /// Holds ours against one of a table's numbers.
+    /// Compares `ours` with one of a table's numbers.
     pub(in super::super) fn cell(
         &self,
         name: impl Into<String>,
@@ -162,7 +140,7 @@ impl Claim {
         self.cell_within(name, published, self.tolerance(), ours)
     }
 
-    /// The same with a tolerance of its own.
+    /// Compares `ours` with one of a table's numbers under another tolerance.
     pub(in super::super) fn cell_within(
         &self,
         name: impl Into<String>,
@@ -186,7 +164,7 @@ impl Claim {
             Tolerance::Within(fraction) => fraction * value.abs(),
             Tolerance::Absolute(distance) => distance,
         };
-        // A single replication has no interval; then the tolerance alone decides.
+        // A single replication has no interval: only the tolerance counts.
         let half = ours.interval().map_or(0.0, |_| ours.half.min(slack));
         let agrees = (ours.mean - value).abs() <= half + slack;
         Cell {
@@ -200,7 +178,7 @@ impl Claim {
         }
     }
 
-    /// Holds what was found against the published statement.
+    /// Compares a finding with the published statement.
     pub(in super::super) fn found(&self, found: Found) -> Cell {
         let (holds, beyond, by) = (found.holds(), found.is_beyond_chance(), found.number());
         let cell = self.holds(holds && beyond, found.into_words(), by);
@@ -211,8 +189,8 @@ impl Claim {
         cell
     }
 
-    /// Says whether the published statement holds for ours; `by` is the number that it stands on,
-    /// where there is one.
+    /// Returns the cell of a statement that holds or not; `by` is the number that decides it, if
+    /// there is one.
     pub(in super::super) fn holds(
         &self,
         holds: bool,
@@ -223,13 +201,13 @@ impl Claim {
         Cell { ours: Answer::Words(ours.into()), ci95, ..self.blank(holds) }
     }
 
-    /// Says that there is nothing to hold it against, and why.
+    /// Returns the cell of a claim that nothing can be compared with.
     pub(in super::super) fn not_comparable(&self) -> Cell {
         let reason = self.not_comparable.clone().unwrap_or_default();
         Cell { verdict: Verdict::NotComparable, reason, ..self.blank(false) }
     }
 
-    /// Says the same of one of a table's numbers.
+    /// Returns the cell of one of a table's numbers that nothing can be compared with.
     pub(in super::super) fn no_cell(&self, name: impl Into<String>, published: f64) -> Cell {
         Cell {
             name: name.into(),
@@ -239,7 +217,7 @@ impl Claim {
         }
     }
 
-    /// A cell of a statement for which nothing was measured yet.
+    /// Returns the cell of the claim without a measured value.
     fn blank(&self, agrees: bool) -> Cell {
         const NEVER: &str = "there is nothing to hold it against";
         let published = match (&self.statement, self.value) {

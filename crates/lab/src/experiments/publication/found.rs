@@ -1,27 +1,27 @@
-//! What was found about a statement.
+//! Findings about a published statement.
 
 use crate::experiments::Summary;
 use serde::Deserialize;
 
-/// What was found about a statement: a set of comparisons, each with its bound. The statement
-/// agrees when all hold for the means and beyond chance; what holds for the means alone differs,
-/// and says so.
+/// A finding about a statement: a set of comparisons, each with its bound. The statement agrees if
+/// all comparisons hold significantly; if they hold for the means alone, it differs, and the
+/// explanation says so.
 #[derive(Debug)]
 pub(in super::super) struct Found {
-    /// The same in words.
+    /// The finding in words.
     pub(in super::super) ours: String,
-    /// Whether the criterion holds for the means, besides what the comparisons say.
+    /// Whether the criterion holds for the means, apart from the comparisons.
     pub(in super::super) holds: bool,
-    /// How far beyond its bound each comparison is; above zero where it holds.
+    /// Distance of each number beyond its bound; positive where the comparison holds.
     pub(in super::super) margins: Vec<Summary>,
-    /// The mean of the comparisons in percent, and the side that it must be on. Where it is given,
-    /// it must be beyond chance in place of each of them.
+    /// Mean of the compared numbers in percent, and its required side of zero. If given, this mean
+    /// must be significant instead of each comparison.
     pub(in super::super) mean: Option<(Summary, Side)>,
-    /// The number that the words stand on, where it is one.
+    /// The number that the words state, if it is a single one.
     pub(in super::super) by: Option<Summary>,
 }
 
-/// On which side of a bound a number must be.
+/// Required side of a bound.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(in super::super) enum Side {
@@ -30,12 +30,12 @@ pub(in super::super) enum Side {
 }
 
 impl Found {
-    /// What was found, in words; nothing is compared yet.
+    /// Returns a finding in words without comparisons.
     pub(in super::super) fn new(ours: impl Into<String>) -> Self {
         Self { ours: ours.into(), holds: true, margins: Vec::new(), mean: None, by: None }
     }
 
-    /// That each of several numbers lies on this side of its bound.
+    /// Returns the finding that each of several numbers is on its side of its bound.
     pub(in super::super) fn all(
         ours: impl Into<String>,
         numbers: impl IntoIterator<Item = (Summary, Side, f64)>,
@@ -44,25 +44,25 @@ impl Found {
         all.fold(Self::new(ours), |found, (number, side, bound)| found.and(number, side, bound))
     }
 
-    /// The same in these words.
+    /// Replaces the words.
     #[must_use]
     pub(in super::super) fn in_words(self, ours: impl Into<String>) -> Self {
         Self { ours: ours.into(), ..self }
     }
 
-    /// And `number` must be above `bound`.
+    /// Requires `number` to be above `bound`.
     #[must_use]
     pub(in super::super) fn above(self, number: Summary, bound: f64) -> Self {
         self.and(number, Side::Above, bound)
     }
 
-    /// And `number` must be below `bound`.
+    /// Requires `number` to be below `bound`.
     #[must_use]
     pub(in super::super) fn below(self, number: Summary, bound: f64) -> Self {
         self.and(number, Side::Below, bound)
     }
 
-    /// And `number` must lie between these.
+    /// Requires `number` to be between `least` and `most`.
     #[must_use]
     pub(in super::super) fn between(self, number: Summary, least: f64, most: f64) -> Self {
         let mut found = self.above(number, least);
@@ -71,14 +71,14 @@ impl Found {
     }
 
     fn and(mut self, number: Summary, side: Side, bound: f64) -> Self {
-        // Of several numbers none stands for the others.
+        // Of several numbers, none represents the others.
         self.by = self.margins.is_empty().then_some(number);
         self.margins.push(side.margin(number, bound));
         self
     }
 
     pub(super) fn holds(&self) -> bool {
-        // Where the mean counts, `holds` says at how many points it must be so.
+        // With a mean, `holds` states at how many points the comparison must hold.
         let each = || self.margins.iter().all(|margin| margin.mean > 0.0);
         self.holds && (self.mean.is_some() || each())
     }
@@ -104,20 +104,19 @@ impl Found {
         words
     }
 
-    /// The number that the words stand on.
     pub(super) fn number(&self) -> Option<Summary> {
         self.by.map(super::bare)
     }
 }
 
-/// Whether a margin is beyond chance. A single replication has no interval; then the mean alone
+/// Returns true if a margin is significant. A single replication has no interval: only its mean
 /// counts.
 fn is_clear(margin: &Summary) -> bool {
     margin.mean > margin.interval().map_or(0.0, |_| margin.half)
 }
 
 impl Side {
-    /// How far a number is beyond `bound`.
+    /// Returns the distance of `number` beyond `bound`.
     pub(in super::super) fn margin(self, number: Summary, bound: f64) -> Summary {
         match self {
             Self::Above => Summary { mean: number.mean - bound, ..number },
@@ -125,7 +124,7 @@ impl Side {
         }
     }
 
-    /// How many are on this side of zero.
+    /// Returns how many numbers are on this side of zero.
     pub(in super::super) fn count(self, compared: &[Summary]) -> usize {
         compared.iter().filter(|&&one| self.margin(one, 0.0).mean > 0.0).count()
     }

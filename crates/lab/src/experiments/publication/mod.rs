@@ -1,4 +1,4 @@
-//! Publications as data files, held against results.
+//! Publications as data files, compared with results.
 //!
 //! ```text
 //!   papers/ID/paper.toml ── summary, set-up ─────────────────────▶ top of the result page
@@ -6,8 +6,8 @@
 //!   judge/part.rs ── what was measured, by a claim's id ────┘
 //! ```
 //!
-//! A data file states what was published, when ours agrees, and why it does or does not. The code
-//! states only how the measured value is made of the results. [`Claim`] describes the keys.
+//! A data file states published values, criteria and explanations. The code computes the measured
+//! values only. [`Claim`] documents the keys.
 
 mod claim;
 mod found;
@@ -18,7 +18,7 @@ pub(super) use found::{Found, Side};
 use super::{Axis, Cell, Figure, Results, Section, Series, SetUp, Summary, Table, Verdict};
 use serde::Deserialize;
 
-/// Declares the data file of a whole publication, `papers/ID/paper.toml`, as a static.
+/// Declares a static for `papers/ID/paper.toml`, the data file of a whole publication.
 macro_rules! paper {
     ($visible:vis $name:ident = $id:literal) => {
         $visible static $name: std::sync::LazyLock<$crate::experiments::publication::Paper> =
@@ -31,8 +31,8 @@ macro_rules! paper {
     };
 }
 
-/// Declares the data file of one section, `papers/ID/PART.toml`, as a static; it is named without
-/// its ending.
+/// Declares a static for `papers/ID/PART.toml`, the data file of one section, which is named
+/// without extension.
 macro_rules! page {
     ($visible:vis $name:ident = $part:literal) => {
         $visible static $name: std::sync::LazyLock<$crate::experiments::publication::Page> =
@@ -47,7 +47,7 @@ macro_rules! page {
 
 pub(super) use {page, paper};
 
-/// What stands at the top of a publication's result page.
+/// Summary and set-up of a publication's result page.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Paper {
@@ -57,39 +57,39 @@ pub(super) struct Paper {
     set_up: Vec<Line>,
 }
 
-/// A line of the set-up.
+/// A row of the set-up.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
     name: String,
-    /// What the publication says; empty when it says nothing.
+    /// The publication's value; empty if it states none.
     #[serde(default)]
     published: String,
-    /// What is taken here; as published where it is left out. A name in braces stands for a value
-    /// that the code gives.
+    /// The value used here; as published if omitted. A name in braces is replaced by a value that
+    /// the code provides.
     ours: Option<String>,
     #[serde(default)]
     why: String,
-    /// Whether ours was fitted to the published results.
+    /// Whether the value was fitted to the published results.
     #[serde(default)]
     fitted: bool,
 }
 
 impl Paper {
-    /// Reads the text of a data file.
+    /// Parses a data file.
     ///
     /// # Panics
-    /// When it is malformed: the file is part of the program.
+    /// If it is malformed: the file is part of the program.
     pub(super) fn parse(id: &str, text: &str) -> Self {
         toml::from_str(text).unwrap_or_else(|error| panic!("papers/{id}/paper.toml: {error}"))
     }
 
-    /// The paragraphs at the top, with `values` in place of their names in braces.
+    /// Returns the summary with `values` substituted for their names in braces.
     pub(super) fn summary(&self, values: &[(&str, String)]) -> Vec<String> {
         self.summary.iter().map(|text| filled(text, values)).collect()
     }
 
-    /// The lines of the set-up, with `values` in place of their names in braces.
+    /// Returns the set-up with `values` substituted for their names in braces.
     pub(super) fn set_up(&self, values: &[(&str, String)]) -> Vec<SetUp> {
         let line = |line: &Line| SetUp {
             name: line.name.clone(),
@@ -102,7 +102,7 @@ impl Paper {
     }
 }
 
-/// A section of a result page: its words, and what was published.
+/// A section of a result page: text and claims.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Page {
@@ -124,7 +124,7 @@ struct FigureHeading {
     title: String,
     x: String,
     y: String,
-    /// Axes that are logarithmic.
+    /// The logarithmic axes: `x`, `y` or `xy`.
     #[serde(default)]
     log: String,
     #[serde(default)]
@@ -140,36 +140,52 @@ struct TableHeading {
     head: Vec<String>,
 }
 
-/// How the value of a claim is made of the results.
+/// Computes the measured value of a claim.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Measure {
     /// A number, in the claim's unit.
     Number(fn(&Results) -> Summary),
-    /// What was found about a statement.
+    /// The finding about a statement.
     That(fn(&Results) -> Found),
 }
 
+/// Returns the measure of a number, by the claim's id.
+pub(super) const fn number(
+    id: &'static str,
+    ours: fn(&Results) -> Summary,
+) -> (&'static str, Measure) {
+    (id, Measure::Number(ours))
+}
+
+/// Returns the measure of a statement, by the claim's id.
+pub(super) const fn that(
+    id: &'static str,
+    found: fn(&Results) -> Found,
+) -> (&'static str, Measure) {
+    (id, Measure::That(found))
+}
+
 impl Page {
-    /// Reads the text of a data file.
+    /// Parses a data file.
     ///
     /// # Panics
-    /// When it is malformed: the file is part of the program.
+    /// If it is malformed: the file is part of the program.
     pub(super) fn parse(name: &str, text: &str) -> Self {
         toml::from_str(text).unwrap_or_else(|error| panic!("papers/{name}.toml: {error}"))
     }
 
-    /// The section with its title and text alone.
+    /// Returns the section with title and text.
     pub(super) fn section(&self) -> Section {
         self.section_with(&[])
     }
 
-    /// The same, with `values` in place of their names in braces.
+    /// Returns the section with `values` substituted for their names in braces.
     pub(super) fn section_with(&self, values: &[(&str, String)]) -> Section {
         let text = self.text.iter().map(|text| filled(text, values)).collect();
         Section { title: self.title.clone(), text, ..Section::default() }
     }
 
-    /// The figure called `id`, with these lines.
+    /// Returns the figure called `id` with these series.
     pub(super) fn figure(&self, id: &str, series: Vec<Series>) -> Figure {
         let found = self.named(id, &self.figures, |figure| &figure.id);
         let axis = |label: &String, name| match found.log.contains(name) {
@@ -186,7 +202,7 @@ impl Page {
         }
     }
 
-    /// The table called `id`, with these rows.
+    /// Returns the table called `id` with these rows.
     pub(super) fn table(&self, id: &str, rows: impl IntoIterator<Item = Vec<String>>) -> Table {
         let found = self.named(id, &self.tables, |table| &table.id);
         Table {
@@ -197,28 +213,28 @@ impl Page {
         }
     }
 
-    /// The claim called `id`.
+    /// Returns the claim called `id`.
     pub(super) fn claim(&self, id: &str) -> &Claim {
         self.named(id, &self.claims, |claim| &claim.id)
     }
 
-    /// All claims, in the order of the page.
+    /// Returns all claims, in the order of the page.
     pub(super) fn claims(&self) -> &[Claim] {
         &self.claims
     }
 
-    /// Holds what was measured against each claim, but for those of several numbers. A claim
-    /// that nothing can be held against needs no measure.
+    /// Evaluates each claim, except those of several numbers. Claims that nothing can be compared
+    /// with need no measure.
     ///
     /// # Panics
-    /// When a claim has no measure.
+    /// If a claim has no measure.
     pub(super) fn judge(&self, measures: &[(&str, Measure)], results: &Results) -> Vec<Cell> {
         let single = self.claims.iter().filter(|claim| !claim.has_values());
         single.map(|claim| self.judge_one(claim, measures, results)).collect()
     }
 
-    /// Holds live results against those claims whose points all were run live, each beside the
-    /// same claim held against `twin`, the simulated results of the same programs.
+    /// Evaluates the claims whose points were all run live, from `live` and from `twin`, the
+    /// simulated results of the same programs.
     pub(super) fn beside(
         &self,
         measures: &[(&str, Measure)],
@@ -253,12 +269,12 @@ impl Page {
     }
 }
 
-/// A single value, reckoned or run once, has no interval.
+/// Removes the interval of a value that was computed or run once.
 fn bare(number: Summary) -> Summary {
     if number.n > 1 { number } else { Summary { half: f64::INFINITY, ..number } }
 }
 
-/// `text` with each name in braces replaced by its value.
+/// Substitutes values for their names in braces.
 fn filled(text: &str, values: &[(&str, String)]) -> String {
     values
         .iter()

@@ -21,7 +21,6 @@ const TEXT: &str = r#"
     place = "section 6.2"
     statement = "on is better"
     criterion = "above 1"
-    evidence = "own-goal"
     agrees = "so"
 
     [[claim]]
@@ -79,7 +78,7 @@ fn a_number_agrees_within_tolerance_and_interval() {
 }
 
 #[test]
-fn a_statement_must_hold_beyond_chance() {
+fn a_statement_must_hold_significantly() {
     let page = page();
     let of = |found: Found| {
         let cell = page.claim("more").found(found);
@@ -98,7 +97,7 @@ fn a_statement_must_hold_beyond_chance() {
 }
 
 #[test]
-fn a_table_s_numbers_are_cells_of_their_own() {
+fn numbers_of_a_table_are_separate_cells() {
     let page = page();
     let table = page.claim("table");
     let values: [[f64; 2]; 2] = table.values();
@@ -111,14 +110,11 @@ fn a_table_s_numbers_are_cells_of_their_own() {
 }
 
 const MEASURES: &[(&str, Measure)] = &[
-    ("gain", Measure::Number(|results| results.summary("s", "gain", "x"))),
-    (
-        "more",
-        Measure::That(|results| {
-            let more = results.summary("s", "more", "x");
-            Found::new(format!("{:.0}", more.mean)).above(more, 1.0)
-        }),
-    ),
+    number("gain", |results| results.summary("s", "gain", "x")),
+    that("more", |results| {
+        let more = results.summary("s", "more", "x");
+        Found::new(format!("{:.0}", more.mean)).above(more, 1.0)
+    }),
 ];
 
 fn run(values: &[(&str, f64)], mut results: Results) -> Results {
@@ -129,7 +125,7 @@ fn run(values: &[(&str, f64)], mut results: Results) -> Results {
 }
 
 #[test]
-fn a_page_is_judged_in_its_order() {
+fn a_page_is_evaluated_in_order() {
     let page = page();
     let results = run(&[("gain", 40.0), ("more", 0.5)], Results::default());
     let cells = page.judge(MEASURES, &results);
@@ -144,7 +140,7 @@ fn a_page_is_judged_in_its_order() {
 }
 
 #[test]
-fn only_what_was_run_live_is_held_against_claims() {
+fn only_points_that_were_run_live_are_compared() {
     let twin = run(&[("gain", 40.0), ("more", 2.0)], Results::default());
     let live = run(&[("more", 0.5)], Results::partial());
     let found = page().beside(MEASURES, &twin, &live);
@@ -154,7 +150,7 @@ fn only_what_was_run_live_is_held_against_claims() {
 }
 
 #[test]
-fn words_and_headings_come_from_the_file() {
+fn text_and_headings_come_from_the_file() {
     let page = page();
     let section = page.section_with(&[("what", "much".to_owned())]);
     assert_eq!(
@@ -168,6 +164,6 @@ fn words_and_headings_come_from_the_file() {
 
 #[test]
 #[should_panic(expected = "papers/x.toml")]
-fn a_key_that_no_claim_has_is_refused() {
+fn an_unknown_key_is_refused() {
     Page::parse("x", "title = \"a\"\n[[claim]]\nid = \"b\"\nplace = \"c\"\nvalu = 1.0\n");
 }

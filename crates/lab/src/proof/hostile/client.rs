@@ -1,12 +1,12 @@
-//! Clients on the LAN that mean harm, beside one that does not.
+//! Hostile clients on the LAN, parallel to an honest one.
 //!
-//! They have an address of their own; the honest client has another. Four kinds, one after the
-//! other: slow ones, who say a proxy one octet after the other; those who talk garbage; silent
-//! ones, who connect and say nothing; and SYNs that nobody stands behind.
+//! The hostile clients have a separate address. Four kinds follow each other: slow clients, which
+//! send a proxy request octet by octet; clients that send random octets; silent clients, which only
+//! connect; and SYNs without a sender.
 
 use super::super::bed::{Bed, CONNECT, SOCKS, Setup, Side};
 use super::super::load::{Load, LoadConfig, Tally};
-use super::super::{ProofConfig, Verdict, failed, pause_ms};
+use super::super::{ProofConfig, Verdict, failed, sleep_ms};
 use super::Watch;
 use crate::LabError;
 use rt::netlink::Netlink;
@@ -18,10 +18,9 @@ use std::time::Duration;
 use testbed::addresses;
 use units::RngStream;
 
-/// Where they are.
+/// Address of the hostile clients.
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 66);
-/// A client may have so many connections; a proxy waits so long for a request, and a hub for a
-/// server.
+/// Limits of connections per client, of the wait for a request, and of the hub's wait for a server.
 const LIMITS: &str = "handshake = \"2s\"\nconnect = \"4s\"\nconnections = 4000\n\
      [limits.client]\nconnections = 400\n";
 
@@ -34,7 +33,7 @@ pub(in super::super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Resu
         .run(|| Netlink::open().and_then(|mut net| net.add_address("eth0", ADDRESS.into(), 24)));
     settled.map_err(|error| LabError::Proof(error.to_string()))?;
     let load = Load::start(&bed, LoadConfig { workers: 10, ..LoadConfig::new(config.seed) });
-    pause_ms(1_500);
+    sleep_ms(1_500);
     let mut watches = [Watch::new(&mut bed, Side::Terminal)?, Watch::new(&mut bed, Side::Hub)?];
     let many = if config.quick { 500 } else { 2_000 };
     let mut random = RngStream::new(config.seed, 0, "hostile client");
@@ -47,25 +46,25 @@ pub(in super::super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Resu
         for watch in &mut watches {
             watch.look(&mut bed)?;
         }
-        pause_ms(500);
+        sleep_ms(500);
         let now = load.so_far();
         verdict.figure(&format!("{name}_attempts"), attempts as f64);
         figures(name, &before, &now, verdict);
     }
     let tally = load.finish(&bed);
     verdict.demand(tally.reset == 0, "no honest connection is reset");
-    // A SYN that found no place among thousands is retransmitted by its kernel a second later.
+    // A SYN that was dropped among thousands is retransmitted after one second.
     verdict.demand(
         tally.refused * 50 <= tally.started,
         "of the honest client's connections 98 % and more are opened",
     );
     verdict.judge(tally);
-    // Until the last of what was begun has been given up.
-    pause_ms(if config.quick { 8_000 } else { 15_000 });
+    // Until the last attempts have timed out.
+    sleep_ms(if config.quick { 8_000 } else { 15_000 });
     watches.into_iter().try_for_each(|watch| watch.judge(&mut bed, verdict))
 }
 
-/// What they do, so many times; returns how many attempts that were.
+/// An attack with a number of attempts; returns the number that it made.
 type Kind = fn(&Bed, usize, &mut RngStream) -> Result<usize, LabError>;
 
 fn figures(name: &str, before: &Tally, now: &Tally, verdict: &mut Verdict) {
@@ -75,7 +74,7 @@ fn figures(name: &str, before: &Tally, now: &Tally, verdict: &mut Verdict) {
     verdict.demand(complete > 0, &format!("the honest client is served meanwhile ({name})"));
 }
 
-/// A connection from the hostile address; none where it is refused, which is as good.
+/// Connects from the hostile address; `None` if refused, which is as acceptable.
 fn open(to: SocketAddr) -> Option<TcpStream> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).ok()?;
     socket.bind(&SocketAddr::new(ADDRESS.into(), 0).into()).ok()?;
@@ -88,7 +87,7 @@ fn open_many(bed: &Bed, count: usize, to: &[SocketAddr]) -> Vec<TcpStream> {
     bed.net.client.run(|| to.iter().cycle().take(count).filter_map(|to| open(*to)).collect())
 }
 
-/// One octet now and then, of requests that never end.
+/// Sends requests octet by octet without completing them.
 fn slow(bed: &Bed, count: usize, _: &mut RngStream) -> Result<usize, LabError> {
     let proxies = [bed.proxy(SOCKS), bed.proxy(CONNECT)];
     let mut streams = open_many(bed, count, &proxies);
@@ -97,9 +96,9 @@ fn slow(bed: &Bed, count: usize, _: &mut RngStream) -> Result<usize, LabError> {
     for round in 0..20 {
         for (number, stream) in streams.iter_mut().enumerate() {
             let word = words[number % 2];
-            let _ = stream.write(&word[round % word.len()..][..1]); // Closed by then: as it should.
+            let _ = stream.write(&word[round % word.len()..][..1]); // The proxy may have closed it.
         }
-        pause_ms(200);
+        sleep_ms(200);
     }
     Ok(count)
 }
@@ -111,9 +110,9 @@ fn garbage(bed: &Bed, count: usize, random: &mut RngStream) -> Result<usize, Lab
         let mut noise = vec![0; 4096];
         for stream in &mut streams {
             noise.iter_mut().for_each(|octet| *octet = random.next_u64() as u8);
-            let _ = stream.write(&noise); // However much of it is taken.
+            let _ = stream.write(&noise); // A partial write is sufficient.
         }
-        pause_ms(20);
+        sleep_ms(20);
     }
     Ok(count)
 }
@@ -121,20 +120,20 @@ fn garbage(bed: &Bed, count: usize, random: &mut RngStream) -> Result<usize, Lab
 fn silent(bed: &Bed, count: usize, _: &mut RngStream) -> Result<usize, LabError> {
     let places = [bed.server(), bed.proxy(SOCKS)];
     let streams = open_many(bed, count, &places);
-    pause_ms(2_000);
+    sleep_ms(2_000);
     drop(streams);
     Ok(count)
 }
 
-/// SYNs from ports, and addresses, that nobody has.
+/// Sends SYNs from unused ports and addresses.
 fn half_open(bed: &Bed, count: usize, random: &mut RngStream) -> Result<usize, LabError> {
     let count = count * 10;
     let raw = bed.net.client.run(|| {
-        // IPPROTO_RAW: the IP header is ours.
+        // IPPROTO_RAW: the packet includes the IP header.
         Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::from(255)))
     });
     let raw = raw.map_err(failed("a raw socket"))?;
-    // A port that refuses, and a host that is not there, for which the hub waits.
+    // A port that refuses, and a host that does not respond, for which the hub waits.
     let [a, b, c, d] = addresses::SERVER.0.octets();
     let places = [SocketAddr::from(([a, b, c, d], 9)), SocketAddr::from(([a, b, c, d + 97], 80))];
     for number in 0..count {
@@ -143,14 +142,14 @@ fn half_open(bed: &Bed, count: usize, random: &mut RngStream) -> Result<usize, L
         let port = 1024 + random.below(60_000) as u16;
         let _ = raw.send_to(&syn(from, port, to), &to.into()); // A full queue drops it.
         if number % 20 == 19 {
-            pause_ms(1);
+            sleep_ms(1);
         }
     }
-    pause_ms(2_000);
+    sleep_ms(2_000);
     Ok(count)
 }
 
-/// A SYN, with IP header and right checksums.
+/// Returns a SYN with IP header and correct checksums.
 fn syn(from: Ipv4Addr, port: u16, to: SocketAddr) -> Vec<u8> {
     let IpAddr::V4(server) = to.ip() else { return Vec::new() };
     let mut frame = vec![0; 12];
@@ -169,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_syn_is_forty_bytes_with_a_checksum() {
+    fn a_syn_has_forty_octets_and_a_valid_checksum() {
         let packet = syn(ADDRESS, 5000, "10.3.0.2:7000".parse().unwrap());
         assert_eq!(packet.len(), 40);
         assert_eq!(packet[12..20], [10, 1, 0, 66, 10, 3, 0, 2]);

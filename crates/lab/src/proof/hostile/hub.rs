@@ -1,15 +1,12 @@
-//! A hub with the right key that says anything but sense, to an honest terminal.
+//! A hub with the right key that sends invalid data to an honest terminal.
 
 use super::super::bed::{Bed, PORT, Setup, Side};
 use super::super::load::{Load, LoadConfig};
-use super::super::{ProofConfig, Verdict, failed, pause_ms};
+use super::super::{ProofConfig, Verdict, failed, noise, sleep_ms};
 use super::Watch;
 use super::wild::{Pace, Wild};
 use crate::LabError;
-use association::{
-    Config, Hub, HubReceived, Keys, Known, OVERHEAD, PeerId, PresharedKey, Sealed, Security,
-    TransmitBatch,
-};
+use association::{Config, Hub, HubReceived, OVERHEAD, PeerId, Sealed, TransmitBatch};
 use gateway::SystemEntropy;
 use rt::Clock;
 use std::net::{SocketAddr, UdpSocket};
@@ -20,50 +17,50 @@ use testbed::addresses;
 use units::{BitRate, Instant, Span};
 use xstp::session::{Session, SessionConfig};
 
-/// A wild payload in this time.
+/// Interval between invalid payloads.
 const EVERY: Span = Span::from_millis(1);
 
 pub(in super::super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), LabError> {
     let mut bed = Bed::new(&Setup::new(config.seed))?;
-    pause_ms(500);
+    sleep_ms(500);
     let mut watch = Watch::new(&mut bed, Side::Terminal)?;
     bed.kill(Side::Hub);
     let stop = Arc::new(AtomicBool::new(false));
     let mut attack = Attack::new(&bed, config.seed)?;
     let flag = Arc::clone(&stop);
     let thread = bed.net.hub.spawn("wild hub", move || attack.run(&flag).map(|()| attack));
-    // Clients who want something meanwhile: nothing wrong may come to them.
+    // Clients connect during the attack; they must not receive wrong data.
     let load = Load::start(&bed, LoadConfig { workers: 12, ..LoadConfig::new(config.seed) });
-    // A hub may keep a client waiting for as long as it is there: for less than a client's patience
-    // in the load, so that whoever still waits then waits for one that is gone.
+    // A hub may keep a client waiting while its session lasts: the limit is shorter than the time
+    // limit of the load's clients, so that only clients of lost sessions wait longer.
     let looks = if config.quick { 10 } else { 80 };
     for _ in 0..looks {
-        pause_ms(500);
+        sleep_ms(500);
         watch.look(&mut bed)?;
     }
     stop.store(true, Ordering::Relaxed);
     let gone = |_| LabError::Proof("the wild hub panicked".to_owned());
     let mut attack = thread.join().map_err(gone)?.map_err(failed("the wild hub"))?;
-    attack.socket = None; // Its port is the real hub's.
+    attack.socket = None; // The real hub uses the port.
     verdict.figure("wild_payloads", attack.wild.sent as f64);
     verdict.figure("sessions", attack.sessions as f64);
     verdict.figure("heard_from_terminal", attack.heard as f64);
     verdict.demand(attack.wild.sent > 100, "wild payloads are sent inside an association");
-    // And with the real hub in its place all is well at once.
+    // With the real hub everything must work immediately.
     let from = load.so_far();
     bed.start(Side::Hub)?;
     let back = bed.await_path(Span::from_secs(30))?;
-    pause_ms(2_000);
+    sleep_ms(2_000);
     let tally = load.finish(&bed);
     verdict.figure("new_connection_after_s", back.as_secs_f64());
     verdict.demand(back <= Span::from_secs(10), "connections are carried within 10 s of its end");
     verdict.demand(tally.complete > from.complete, "clients are served again");
-    // The hub is the one who may say what a server has said: what it makes up it makes up. What
-    // must not be is that the terminal breaks, or that clients hang.
+    // The hub is trusted for what servers have sent. The terminal must not fail, and clients must
+    // not hang.
     verdict.demand(tally.hung == 0, "no client hangs");
     verdict.note(format!("ended early by the hostile hub's word: {}", tally.truncated));
     verdict.load = Some(tally);
-    pause_ms(3_000);
+    sleep_ms(3_000);
     watch.judge(&mut bed, verdict)
 }
 
@@ -81,11 +78,7 @@ struct Attack {
 
 impl Attack {
     fn new(bed: &Bed, seed: u64) -> Result<Self, LabError> {
-        let public = bed.terminal_key.public();
-        let known = Known { name: "site".into(), public, preshared: PresharedKey::NONE };
-        let keys = Keys::new(bed.hub_key.clone(), vec![known])
-            .map_err(|error| LabError::Proof(error.to_string()))?;
-        let security = Security::Noise(Arc::new(keys));
+        let security = noise(bed.hub_key.clone(), "site", bed.terminal_key.public())?;
         let config = SessionConfig::gateway(BitRate::from_mbps(20));
         Ok(Self {
             hub: Hub::new(Config { security, ..Config::new("hub") }, SystemEntropy),

@@ -1,4 +1,4 @@
-//! Peers and clients that mean harm.
+//! Hostile peers and clients.
 
 pub(super) mod client;
 pub(super) mod hub;
@@ -9,11 +9,11 @@ use super::bed::{Bed, Side};
 use crate::LabError;
 use crate::live::Usage;
 
-/// Memory that an attack may take for as long as it lasts, bytes. Limits allow for more
-/// (`limits.memory`, a terminal's credit); what this tells is that an attacker cannot name a sum.
+/// Memory in octets that an attack may use while it lasts. The limits allow more (`limits.memory`,
+/// a terminal's credit); the test shows that an attacker does not determine the amount.
 const MOST: u64 = 96 << 20;
 
-/// Looks at a gateway while something is done to it, and remembers the worst.
+/// Samples a gateway's resource usage during an attack and stores the maximum.
 #[derive(Debug)]
 struct Watch {
     side: Side,
@@ -35,7 +35,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Judges what was taken, and whether it was given back.
+    /// Evaluates the used resources, and whether they were released.
     fn judge(mut self, bed: &mut Bed, verdict: &mut super::Verdict) -> Result<(), LabError> {
         self.look(bed)?;
         let after = bed.usage(self.side)?;

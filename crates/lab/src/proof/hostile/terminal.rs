@@ -1,15 +1,12 @@
-//! A terminal with a valid key that says anything but sense, beside an honest one.
+//! A terminal with a valid key that sends invalid data, parallel to an honest one.
 
 use super::super::bed::{Bed, PORT, Setup, Side};
 use super::super::load::{Load, LoadConfig};
-use super::super::{ProofConfig, Verdict, failed, pause_ms};
+use super::super::{ProofConfig, Verdict, failed, noise, sleep_ms};
 use super::Watch;
 use super::wild::{Pace, Wild};
 use crate::LabError;
-use association::{
-    Config, Keys, Known, OVERHEAD, PresharedKey, Sealed, Security, Terminal, TerminalReceived,
-    TransmitBatch,
-};
+use association::{Config, OVERHEAD, Sealed, Terminal, TerminalReceived, TransmitBatch};
 use gateway::SystemEntropy;
 use rt::Clock;
 use std::net::{SocketAddr, UdpSocket};
@@ -20,25 +17,25 @@ use testbed::addresses;
 use units::{BitRate, Instant, Span};
 use xstp::session::{Session, SessionConfig};
 
-/// A wild payload in this time.
+/// Interval between invalid payloads.
 const EVERY: Span = Span::from_millis(1);
 
 pub(in super::super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), LabError> {
     let mut bed = Bed::new(&Setup::new(config.seed))?;
     let load = Load::start(&bed, LoadConfig { workers: 12, ..LoadConfig::new(config.seed) });
-    pause_ms(1_500);
+    sleep_ms(1_500);
     let mut watch = Watch::new(&mut bed, Side::Hub)?;
     let stop = Arc::new(AtomicBool::new(false));
     let mut attack = Attack::new(&bed, config.seed)?;
     let flag = Arc::clone(&stop);
-    // From the server's side of the hub, so that its rate is not the satellite's.
+    // From the server's side of the hub, so that the satellite does not limit the rate.
     let thread = bed.net.server.spawn("wild terminal", move || {
         let result = attack.run(&flag);
         result.map(|()| attack)
     });
     let looks = if config.quick { 10 } else { 120 };
     for _ in 0..looks {
-        pause_ms(500);
+        sleep_ms(500);
         watch.look(&mut bed)?;
     }
     stop.store(true, Ordering::Relaxed);
@@ -52,7 +49,7 @@ pub(in super::super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Resu
     verdict.demand(attack.heard > 0, "the hub answers their session");
     verdict.demand(tally.reset + tally.refused == 0, "the honest terminal is unharmed");
     verdict.judge(tally);
-    pause_ms(3_000);
+    sleep_ms(3_000);
     watch.judge(&mut bed, verdict)
 }
 
@@ -69,16 +66,10 @@ struct Attack {
 
 impl Attack {
     fn new(bed: &Bed, seed: u64) -> Result<Self, LabError> {
-        let public = bed.hub_key.public();
-        let known = Known { name: "hub".into(), public, preshared: PresharedKey::NONE };
-        let keys = Keys::new(bed.wild_key.clone(), vec![known])
-            .map_err(|error| LabError::Proof(error.to_string()))?;
+        let security = noise(bed.wild_key.clone(), "hub", bed.hub_key.public())?;
         let clock = Clock::new();
-        let config = Config {
-            security: Security::Noise(Arc::new(keys)),
-            wall_clock_ns: clock.epoch_unix_ns(),
-            ..Config::new("wild")
-        };
+        let config =
+            Config { security, wall_clock_ns: clock.epoch_unix_ns(), ..Config::new("wild") };
         Ok(Self {
             socket: None,
             terminal: Terminal::new(config, clock.now(), SystemEntropy),
@@ -125,7 +116,7 @@ impl Attack {
             Ok(TerminalReceived::Payload { payload, .. }) => {
                 self.heard += 1;
                 if let Some(session) = &mut self.session {
-                    // What was said wildly is answered wildly, perhaps.
+                    // Responses to invalid data may be invalid.
                     let _ = session.handle_segment(now, payload, &mut self.wild);
                 }
             }

@@ -1,23 +1,23 @@
-//! What a peer with a valid key may say that makes no sense.
+//! Invalid data from a peer with a valid key.
 //!
-//! A real session, so that what is said arrives: packets are numbered and acknowledged as they
-//! should be. In them are frames of every kind with numbers that are too large, contradict each
-//! other or never were given; pieces of what the other side said, altered; noise. And one
-//! datagram in eight is spoilt as a whole, so that the session's own words are wild as well.
+//! The session is valid, so that packets are delivered and acknowledged. They contain frames of
+//! every kind with values that are too large, inconsistent or unknown, modified pieces of received
+//! frames, and random octets. One datagram in eight is corrupted as a whole, which affects the
+//! session's control messages as well.
 
 use units::{Instant, RngStream, Span};
 use xstp::Seq24;
 use xstp::session::{NewPacket, UpperLayer};
 
-/// What the peer said last, to be said again with changes.
+/// The last frames of the peer, which are repeated with modifications.
 const HEARD: usize = 64;
 
-/// Makes wild payloads and takes what comes.
+/// Generates invalid payloads and accepts what the peer sends.
 #[derive(Debug)]
 pub(super) struct Wild {
     random: RngStream,
     heard: Vec<Vec<u8>>,
-    /// Payloads that may still be sent now; so the attack has a rate.
+    /// Number of payloads that may be sent now, which limits the rate.
     pub(super) to_send: u64,
     pub(super) sent: u64,
     pub(super) delivered: u64,
@@ -36,7 +36,7 @@ impl Wild {
         }
     }
 
-    /// Spoils a datagram's payload now and then.
+    /// Corrupts some datagrams.
     pub(super) fn spoil(&mut self, payload: &mut [u8]) {
         if payload.is_empty() || !self.random.chance(0.125) {
             return;
@@ -64,7 +64,7 @@ impl Wild {
         }
     }
 
-    /// A number of 7 bits an octet, small or absurd.
+    /// Appends an integer of 7 bits per octet, small or very large.
     fn number(&mut self, out: &mut Vec<u8>) {
         let mut value = self.random.next_u64() >> self.random.below(64);
         while value >= 0x80 {
@@ -74,11 +74,11 @@ impl Wild {
         out.push(value as u8);
     }
 
-    /// A frame: its first octet says a kind, and what follows it fits more or less.
+    /// Appends a frame of a random kind with mostly consistent content.
     fn frame(&mut self, out: &mut Vec<u8>) {
         let begun = out.len();
         match self.random.below(8) {
-            // A stream that opens, to somewhere: an address, a name, or nothing of the kind.
+            // A stream that opens, to an address, a name, or invalid octets.
             0..3 => {
                 out.push(0x80 | 0x20 | 0x04 | (self.random.next_u64() as u8 & 0x0a));
                 self.next_stream += self.random.below(3);
@@ -166,7 +166,7 @@ impl UpperLayer for Wild {
     }
 }
 
-/// How an attack goes on in time: so many payloads, each so long.
+/// The rate of an attack: payloads of a fixed interval.
 #[derive(Debug)]
 pub(super) struct Pace {
     next: Instant,
@@ -178,7 +178,7 @@ impl Pace {
         Self { next: now, every }
     }
 
-    /// How many are due by `now`; never many at once.
+    /// Returns how many payloads are due by `now`, with a bound.
     pub(super) fn due(&mut self, now: Instant) -> u64 {
         let mut due = 0;
         while self.next <= now && due < 32 {
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wild_payloads_fit_and_differ() {
+    fn invalid_payloads_fit_and_differ() {
         let mut wild = Wild::new(1);
         wild.to_send = 500;
         let mut seen = std::collections::BTreeSet::new();

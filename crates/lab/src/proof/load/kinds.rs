@@ -1,4 +1,4 @@
-//! What one connection does.
+//! The tasks of single connections.
 
 use rt::Clock;
 use socket2::SockRef;
@@ -9,27 +9,27 @@ use testbed::content::Content;
 use testbed::traffic::{Way, connect};
 use units::{Instant, RngStream, Span};
 
-/// How long a client waits for a connection.
+/// Time limit for opening a connection.
 const OPENING: Duration = Duration::from_secs(3);
-/// How long nothing may happen.
+/// Time limit without progress.
 const PATIENCE: Span = Span::from_secs(60);
 
-/// One connection's task, in [`testbed::traffic`]'s protocol. Sizes are bytes.
+/// The task of one connection in the protocol of [`testbed::traffic`]. Sizes are in octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Task {
-    /// A request and its response; `half`: the client ends its half before it reads.
+    /// A request and its response; with `half` the client sends a FIN before it reads.
     Ask { rest: u64, response: u64, half: bool },
-    /// A download; `slow`: its reader dawdles.
+    /// A download; with `slow` the client reads slowly.
     Download { seed: u64, bytes: u64, slow: bool },
-    /// A download that the client resets after `until`.
+    /// A download that the client resets after `until` octets.
     LeaveDownload { seed: u64, bytes: u64, until: u64 },
-    /// An upload, ended by a half-close, and the server's word of what arrived.
+    /// An upload with a FIN, and the server's count and checksum.
     Upload { seed: u64, bytes: u64 },
-    /// An upload that the client resets after `until`.
+    /// An upload that the client resets after `until` octets.
     LeaveUpload { seed: u64, bytes: u64, until: u64 },
 }
 
-/// How it ended.
+/// The end of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
     Complete { bytes: u64 },
@@ -42,7 +42,7 @@ pub(super) enum Ended {
 }
 
 impl Task {
-    /// What connection `number` does; one in `long` is long.
+    /// Returns the task of connection `number`; one of `long` is long.
     pub(super) fn draw(run: u64, number: u64, long: u64) -> Self {
         let mut random = RngStream::new(run, number, "load");
         let seed = number;
@@ -68,7 +68,7 @@ impl Task {
         }
     }
 
-    /// The upload of this task: which, and how many bytes it has when it is whole.
+    /// Returns the upload of this task: its identifier and complete size in octets.
     pub(super) fn upload(&self) -> Option<(u64, u64)> {
         match *self {
             Self::Upload { seed, bytes } | Self::LeaveUpload { seed, bytes, .. } => {
@@ -78,7 +78,7 @@ impl Task {
         }
     }
 
-    /// Opens the connection and does it.
+    /// Opens the connection and performs the task.
     pub(super) fn run(&self, way: Way, server: SocketAddr) -> Ended {
         match connect(way, server, OPENING) {
             Ok(stream) => {
@@ -92,7 +92,7 @@ impl Task {
 
 struct Run {
     stream: TcpStream,
-    /// Bytes so far.
+    /// Octets transferred so far.
     at: u64,
     clock: Clock,
 }
@@ -144,7 +144,7 @@ impl Run {
         self.stream.shutdown(Shutdown::Write).map_err(|error| self.broken(&error))
     }
 
-    /// By a reset.
+    /// Ended by a reset.
     fn leave(&mut self) -> Result<Ended, Ended> {
         let _ = SockRef::from(&self.stream).set_linger(Some(Duration::ZERO));
         Ok(Ended::Left)
@@ -184,7 +184,7 @@ impl Run {
                     self.at += count as u64;
                     last = self.clock.now();
                     if slow {
-                        super::super::pause_ms(20);
+                        super::super::sleep_ms(20);
                     }
                 }
                 Err(error) => self.bear(&error, last)?,
@@ -193,7 +193,7 @@ impl Run {
         Ok(())
     }
 
-    /// The server says how many bytes arrived, and their checksum.
+    /// Reads the server's count of received octets and their checksum.
     fn hear_answer(&mut self, seed: u64, bytes: u64) -> Result<(), Ended> {
         let mut answer = Vec::new();
         let last = self.clock.now();
@@ -209,7 +209,7 @@ impl Run {
         if answer == right.as_bytes() { Ok(()) } else { Err(Ended::Wrong { at: bytes }) }
     }
 
-    /// What a call's error means: nothing yet, or an end.
+    /// Classifies an I/O error: retry, or an end.
     fn bear(&self, error: &io::Error, last: Instant) -> Result<(), Ended> {
         match error.kind() {
             io::ErrorKind::Interrupted => Ok(()),
@@ -226,7 +226,7 @@ impl Run {
             io::ErrorKind::ConnectionReset
             | io::ErrorKind::BrokenPipe
             | io::ErrorKind::ConnectionAborted => Ended::Reset,
-            // The kernel's own patience with an unanswered connection.
+            // The kernel's timeout of an unanswered connection.
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Ended::Hung { at: self.at },
             _ => Ended::Refused(error.to_string()),
         }
@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_kinds_are_drawn_and_a_number_means_one_task() {
+    fn all_kinds_occur_and_a_number_determines_the_task() {
         let tasks: Vec<Task> = (1..2_000).map(|number| Task::draw(1, number, 100)).collect();
         assert_eq!(tasks[41], Task::draw(1, 42, 100));
         let has = |kind: fn(&Task) -> bool| assert!(tasks.iter().any(kind));

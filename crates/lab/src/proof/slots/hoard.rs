@@ -1,5 +1,4 @@
-//! Clients that hold all the connections that they can get and ask for more without a pause, and
-//! the servers that they ask for.
+//! Clients that open as many connections as possible, and their servers.
 
 use super::super::failed;
 use crate::LabError;
@@ -12,22 +11,23 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use testbed::Host;
 
-/// Connections that one thread holds at most.
+/// Maximum number of connections per thread.
 const MOST: usize = 2_500;
-/// Threads.
+/// Number of threads.
 const THREADS: usize = 2;
 
-/// How a client reaches its server.
+/// Route of a client to its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// It connects to the server, and is intercepted.
+    /// An intercepted connection.
     Intercepted,
-    /// It asks the SOCKS5 proxy there.
+    /// The SOCKS5 proxy at this address.
     Socks(SocketAddr),
 }
 
 impl Way {
-    /// A connection from `client`, and the octets by which a proxy is asked for `server`.
+    /// Connects from `client`; returns the connection and the octets of the proxy request for
+    /// `server`.
     pub(super) fn open(
         self,
         client: IpAddr,
@@ -52,7 +52,7 @@ impl Way {
         Ok(stream)
     }
 
-    /// Octets that a proxy answers before those of the server.
+    /// Octets of the proxy's reply before the data of the server.
     pub(super) const fn answer_len(self) -> usize {
         match self {
             Self::Intercepted => 0,
@@ -61,7 +61,7 @@ impl Way {
     }
 }
 
-/// Hostile clients at work.
+/// Running hostile clients.
 pub(super) struct Hoard {
     stop: Arc<AtomicBool>,
     attempts: Arc<AtomicU64>,
@@ -69,7 +69,7 @@ pub(super) struct Hoard {
 }
 
 impl Hoard {
-    /// They are on `host`, at these addresses.
+    /// Starts clients on `host` at these addresses.
     pub(super) fn start(host: &Host, clients: &[IpAddr], way: Way, server: SocketAddr) -> Self {
         let (stop, attempts) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let threads = (0..THREADS).map(|_| {
@@ -81,7 +81,7 @@ impl Hoard {
         Self { stop, attempts, threads }
     }
 
-    /// Ends them; how many connections they held then, and how often they asked for one.
+    /// Stops them; returns the number of connections that they held and requested.
     pub(super) fn finish(self) -> Result<(usize, u64), LabError> {
         self.stop.store(true, Ordering::Relaxed);
         let mut held = 0;
@@ -111,7 +111,7 @@ fn hoard(
                 held.push(stream);
             }
         }
-        // Those that were refused or reset are tried anew, a few of them each time.
+        // Some of the refused or reset connections are tried again in each round.
         for _ in 0..4 * clients.len().max(MOST.saturating_sub(held.len()) / 100) {
             look = if look + 1 < held.len() { look + 1 } else { 0 };
             if held.get_mut(look).is_some_and(is_over) {
@@ -133,7 +133,7 @@ fn is_over(stream: &mut TcpStream) -> bool {
     }
 }
 
-/// A server that takes connections and says nothing, until they end.
+/// A server that accepts connections and sends nothing.
 pub(super) fn silent_server(host: &Host, port: u16) -> Result<(), LabError> {
     let listener = listen(host, port)?;
     listener.set_nonblocking(true).map_err(failed("the silent server"))?;
@@ -146,13 +146,13 @@ pub(super) fn silent_server(host: &Host, port: u16) -> Result<(), LabError> {
                 }
             }
             held.retain_mut(|stream| !is_over(stream));
-            super::super::pause_ms(20);
+            super::super::sleep_ms(20);
         }
     });
     Ok(())
 }
 
-/// A server that says again what it hears.
+/// An echo server.
 pub(super) fn echo_server(host: &Host, port: u16) -> Result<(), LabError> {
     let listener = listen(host, port)?;
     host.spawn("echo server", move || {
@@ -170,7 +170,7 @@ pub(super) fn echo_server(host: &Host, port: u16) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Both of IPv4 and of IPv6.
+/// Listens on both IPv4 and IPv6.
 fn listen(host: &Host, port: u16) -> Result<TcpListener, LabError> {
     let listener = host.run(|| {
         let socket = Socket::new(Domain::IPV6, Type::STREAM, Some(Protocol::TCP))?;

@@ -1,14 +1,13 @@
-//! Clients that take all the connections that they can get, beside one that wants a few.
+//! Clients that open as many connections as possible, parallel to a client that needs few.
 //!
-//! Two and then twenty clients, and a terminal with many clients at its hub, hold all that they get
-//! and ask for more without a pause.
-//! Meanwhile a newcomer opens connections, one after the other, and keeps them. In the end the
-//! terminal has no descriptors left as well.
+//! Two and then twenty clients, and a terminal with many clients at its hub, hold all connections
+//! that they get and continuously request more. Meanwhile a new client opens connections, one after
+//! the other, and keeps them. At the end the terminal has no free descriptors either.
 
 mod hoard;
 
 use super::bed::{Bed, PORT, SOCKS, Setup, Side};
-use super::{ProofConfig, Verdict, failed, pause_ms};
+use super::{ProofConfig, Verdict, failed, sleep_ms};
 use crate::LabError;
 use crate::live::Gateway;
 use hoard::{Hoard, Way, echo_server, silent_server};
@@ -24,13 +23,14 @@ use std::time::Duration;
 use testbed::{Host, addresses};
 use units::Span;
 
-/// Ports of the server that holds connections and of the one that answers.
+/// Ports of the server that holds connections, and of the one that echoes.
 const SILENT: u16 = 7100;
 const ECHO: u16 = 7200;
-/// The link's round trip, and what the newcomer's first answer may take: no SYN is sent twice.
+/// Round trip of the link, and time limit of the new client's first response, without a
+/// retransmitted SYN.
 const ROUND_TRIP: Span = Span::from_millis(500);
 const PATIENCE: Span = Span::from_millis(950);
-/// Slots of both gateways.
+/// Connection slots of both gateways.
 const LIMITS: &str = "connections = 1000\n";
 
 pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), LabError> {
@@ -73,13 +73,13 @@ fn server() -> IpAddr {
     addresses::SERVER.0.into()
 }
 
-/// The hostile clients' addresses, and the newcomer's.
+/// Addresses of the hostile clients, and of the new client.
 struct Clients {
     hostile: Vec<IpAddr>,
     newcomer: IpAddr,
 }
 
-/// Gives the client's host all these addresses.
+/// Assigns all these addresses to the client's host.
 fn addressed(bed: &Bed) -> Result<Clients, LabError> {
     let clients = Clients {
         hostile: (66..86).map(|last| Ipv4Addr::new(10, 1, 0, last).into()).collect(),
@@ -94,8 +94,8 @@ fn addressed(bed: &Bed) -> Result<Clients, LabError> {
     Ok(clients)
 }
 
-/// Waits until the hostile clients have what they can get; then the newcomer opens some
-/// connections, which all have to stay.
+/// Waits until the hostile clients have as many connections as possible; then the new client opens
+/// some, which must all stay open.
 fn newcomer(
     bed: &Bed,
     clients: &Clients,
@@ -103,7 +103,7 @@ fn newcomer(
     (name, count): (&str, usize),
     verdict: &mut Verdict,
 ) {
-    pause_ms(6_000);
+    sleep_ms(6_000);
     let (mut kept, mut times) = (Vec::new(), Vec::new());
     let mut refused = 0;
     for _ in 0..count {
@@ -117,9 +117,9 @@ fn newcomer(
                 verdict.note(format!("{name}: the newcomer is not connected: {error}"));
             }
         }
-        pause_ms(300);
+        sleep_ms(300);
     }
-    pause_ms(1_000);
+    sleep_ms(1_000);
     let lost = kept.iter_mut().filter_map(|stream| echo(stream).err()).count();
     times.sort_unstable();
     let seconds = |time: Option<&Span>| time.map_or(f64::NAN, |time| time.as_secs_f64());
@@ -131,7 +131,7 @@ fn newcomer(
     verdict.demand(in_time, &format!("the newcomer has its answer in a round trip ({name})"));
 }
 
-/// A connection that the server has answered on, and how long that took.
+/// A connection with the server's first response, and the time until then.
 fn answered(way: Way, client: IpAddr) -> std::io::Result<(TcpStream, Span)> {
     let clock = Clock::new();
     let from = clock.now();
@@ -158,12 +158,12 @@ fn finish(hoard: Hoard, name: &str, verdict: &mut Verdict) -> Result<(), LabErro
     verdict.figure(&format!("{name}_hostile_held"), held as f64);
     verdict.figure(&format!("{name}_hostile_attempts"), attempts as f64);
     verdict.demand(held >= 500, &format!("the others hold most of the slots ({name})"));
-    // Until what they had is over at both ends.
-    pause_ms(3_000);
+    // Until the connections have ended at both ends.
+    sleep_ms(3_000);
     Ok(())
 }
 
-/// A second terminal, beyond the hub, takes all of the hub's slots for twenty of its clients.
+/// Starts a second terminal whose twenty clients use all slots of the hub.
 fn another_terminal(
     bed: &mut Bed,
     clients: &Clients,
@@ -181,7 +181,7 @@ fn another_terminal(
     );
     let host: &Host = &bed.net.server;
     let _second = Gateway::start(Some(host), "terminal", &text)?;
-    pause_ms(1_000);
+    sleep_ms(1_000);
     let hostile: Vec<IpAddr> = (2..22).map(|last| Ipv4Addr::new(127, 0, 0, last).into()).collect();
     let silent = SocketAddr::new(server(), SILENT);
     let hoard = Hoard::start(host, &hostile, Way::Socks(proxy), silent);
@@ -190,7 +190,7 @@ fn another_terminal(
     bed.check()
 }
 
-/// The terminal may have a few more descriptors than it has, and two clients take them.
+/// Limits the terminal to a few more descriptors than it uses, which two clients take.
 fn without_descriptors(
     bed: &mut Bed,
     clients: &Clients,
@@ -223,13 +223,13 @@ fn without_descriptors(
     hoard.finish().map(|_| ())
 }
 
-/// The first value that an object in `value` has by this name.
+/// Returns the first value of this name in the objects of `value`.
 fn find<'v>(value: &'v Value, name: &str) -> Option<&'v Value> {
     let object = value.as_object()?;
     object.get(name).or_else(|| object.values().find_map(|inner| find(inner, name)))
 }
 
-/// What `bentpipe status` asks.
+/// Queries a control socket as `bentpipe status` does.
 fn status(control: &Path) -> std::io::Result<Value> {
     let mut socket = UnixStream::connect(PathBuf::from(control))?;
     socket.set_read_timeout(Some(Duration::from_secs(5)))?;

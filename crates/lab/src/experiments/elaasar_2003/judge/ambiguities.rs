@@ -1,16 +1,16 @@
-//! What other readings of the paper would have given.
+//! Results under other interpretations of the paper.
 
 use super::super::conditions::{CONNECTED_5, CONNECTED_10, CORRUPTION_10, Condition, HANDOFF_1};
 use super::super::tried_at;
 use super::super::variants::{self, Variant};
-use super::figures::pm;
 use super::seen::{OVERHEAD, Seen, THROUGHPUT};
 use crate::experiments::publication::page;
+use crate::experiments::statistics::pm;
 use crate::experiments::{Figure, Section, Series, Table};
 
 page!(PAGE = "elaasar-2003/ambiguities");
 
-/// Tables and a figure of the other readings.
+/// Returns the section: tables and figures of the other interpretations.
 pub(super) fn section(seen: &Seen<'_>) -> Section {
     Section {
         figures: vec![
@@ -44,7 +44,7 @@ fn table(seen: &Seen<'_>, name: &str, id: &str) -> Table {
     Table { head, ..PAGE.table(id, variants::all().map(row)) }
 }
 
-/// One line for each test: the mean gain over its points, by reading.
+/// Returns a figure with one series per test: the mean gain over its points, by interpretation.
 fn figure(seen: &Seen<'_>, name: &str, id: &str) -> Figure {
     let line = |condition: Condition| {
         let at: Vec<(Condition, u32)> =

@@ -1,4 +1,4 @@
-//! Section 8: what probing is worth in all, and where it stops paying.
+//! Section 8: the overall gain of probing, and the congestion at which it ends.
 
 use super::super::conditions::{self, Condition};
 use super::super::congestion::{MODELLED, QUEUED, STAYS, losses, modelled_key, queued_key, shares};
@@ -12,7 +12,7 @@ use crate::experiments::{Figure, Section, Series, Summary, Table};
 
 page!(PAGE = "elaasar-2003/conclusion");
 
-/// Claims of no usual shape.
+/// Claims without a common form of criterion.
 const OWN: &[(&str, Own)] = &[
     ("better-ratio-everywhere", Own::That(always_better)),
     ("mainly-by-throughput", Own::That(by_throughput)),
@@ -22,7 +22,6 @@ const OWN: &[(&str, Own)] = &[
     ("a-pivot-of-overhead", Own::That(pivot_of_overhead)),
 ];
 
-/// Figures, table and cells of section 8.
 pub(super) fn section(seen: &Seen<'_>) -> Section {
     let values = [("modelled", found(seen)), ("queued", found_in_queue(seen))];
     Section {
@@ -37,8 +36,8 @@ pub(super) fn section(seen: &Seen<'_>) -> Section {
     }
 }
 
-/// The share of overflows among the losses at which the line through neighbouring points crosses
-/// zero.
+/// Returns the fraction of overflows among the losses, in percent, at which the interpolated gain
+/// crosses zero.
 fn crossing(seen: &Seen<'_>, name: &str) -> Option<f64> {
     let share =
         |loss: u32| seen.results.summary(QUEUED, &queued_key(loss, Off), "congestion_percent").mean;
@@ -47,7 +46,7 @@ fn crossing(seen: &Seen<'_>, name: &str) -> Option<f64> {
         .map(|&loss| (share(loss), queued_gain(seen, loss, name).mean))
         .collect();
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
-    // At both ends it must be clear on which side it is.
+    // The sign at both ends must be significant.
     let losses = losses(seen.setting.quick);
     let least = queued_gain(seen, losses[losses.len() - 1], name);
     let most = queued_gain(seen, losses[0], name);
@@ -74,7 +73,7 @@ fn found_in_queue(seen: &Seen<'_>) -> String {
     )
 }
 
-/// ON over OFF in percent, at a share of congestion among the bad states.
+/// Returns the gain of ON over OFF in percent, at a fraction of congestion among the bad states.
 fn gain(seen: &Seen<'_>, stay: u64, share: u32, name: &str) -> Summary {
     let of = |party| seen.of(MODELLED, &modelled_key(stay, share, party), name);
     relative_gain(&of(On), &of(Off)).scaled(100.0)
@@ -85,8 +84,8 @@ fn queued_gain(seen: &Seen<'_>, loss: u32, name: &str) -> Summary {
     relative_gain(&of(On), &of(Off)).scaled(100.0)
 }
 
-/// The smallest share from which on a mean gain is no longer on the good side; `None` when it is
-/// there to the end, or not clearly so at the beginning.
+/// Returns the smallest fraction of congestion from which on the mean gain is gone; `None` if it
+/// persists to the end, or is not significant at the beginning.
 fn pivot(
     seen: &Seen<'_>,
     clearly_good: impl Fn(u32) -> bool,
@@ -141,7 +140,7 @@ fn found(seen: &Seen<'_>) -> String {
     )
 }
 
-/// All points with loss of all tests.
+/// Returns all points with loss of all tests.
 fn everywhere(seen: &Seen<'_>) -> Vec<(Condition, u32)> {
     let points = |condition: Condition| {
         seen.lossy(condition).into_iter().map(move |percent| (condition, percent))
@@ -171,7 +170,7 @@ fn by_throughput(seen: &Seen<'_>) -> Found {
     Found::new(ours).above(share, 50.0)
 }
 
-/// The first and the last share of congestion that is tried.
+/// Returns the smallest and largest tested fraction of congestion.
 fn ends(seen: &Seen<'_>) -> [u32; 2] {
     let shares = shares(seen.setting.quick);
     [shares[0], shares[shares.len() - 1]]
@@ -207,7 +206,7 @@ fn falls_with_congestion(seen: &Seen<'_>) -> Found {
         slope(&means).is_some_and(|slope| slope < 0.0) && apart
     };
     let [[a, b], [c, d]] = STAYS.map(|stay| ends(seen).map(|share| window(stay, share).mean));
-    // The criterion has the intervals in it.
+    // The criterion includes the intervals.
     Found {
         holds: STAYS.into_iter().all(falls),
         by: Some(window(STAYS[0], ends(seen)[1])),
@@ -227,7 +226,7 @@ fn pivot_of_overhead(seen: &Seen<'_>) -> Found {
 
 fn pivots(modelled: [Option<u32>; 2], queued: Option<f64>) -> Found {
     let crossed = crossing_words(queued);
-    // The criterion has the intervals in it.
+    // The criterion includes the intervals.
     Found {
         holds: modelled.iter().any(Option::is_some) || queued.is_some(),
         by: None,

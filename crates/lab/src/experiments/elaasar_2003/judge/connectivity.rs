@@ -17,10 +17,9 @@ use crate::experiments::{Section, Summary};
 
 page!(PAGE = "elaasar-2003/connectivity");
 
-/// Both, the longer first.
+/// Both tests, the longer sojourn time first.
 const STAYS: [Condition; 2] = [CONNECTED_10, CONNECTED_5];
 
-/// Figures, table and cells of limited connectivity.
 pub(super) fn section(seen: &Seen<'_>) -> Section {
     let mut figures = figures::of(seen, CONNECTED_5, ["15", "16", "17"]);
     figures.extend(figures::of(seen, CONNECTED_10, ["", "", ""]));
@@ -32,7 +31,7 @@ pub(super) fn section(seen: &Seen<'_>) -> Section {
     }
 }
 
-/// Claims of no usual shape.
+/// Claims without a common form of criterion.
 const OWN: &[(&str, Own)] = &[
     ("off-drains-its-window", Own::That(off_drains)),
     ("on-loses-a-part-of-its-window", Own::Number(on_loses_a_part)),
@@ -67,7 +66,7 @@ fn on_loses_a_part(seen: &Seen<'_>) -> Summary {
     Summary::of(&points(seen).iter().map(|&p| share(seen, p, On)).collect::<Vec<_>>())
 }
 
-/// When a party's first segment after a blackout reaches the sink, 100 ms after it was sent.
+/// Returns when a party's first segment after a blackout reaches the sink, 100 ms after sending.
 fn found_after(seen: &Seen<'_>, party: Party) -> Summary {
     let of = |&blackout: &u64| {
         seen.of(return_of_link::STUDY, &return_of_link::key(blackout, party), "seconds")
@@ -119,7 +118,7 @@ fn mostly_retransmissions(seen: &Seen<'_>) -> Found {
 fn longer_cycles(seen: &Seen<'_>) -> Found {
     let [longer, more] =
         [PROBING, PROBES].map(|measure| lengths(seen, measure, Above, Need::Every, STAYS, &[On]));
-    // Time and probes go together; the words of one stand for both.
+    // Time and number of probes are correlated; the finding about one represents both.
     Found {
         holds: longer.holds && more.holds,
         ours: format!("{}; {}", more.ours, longer.ours),

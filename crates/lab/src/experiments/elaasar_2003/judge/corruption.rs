@@ -13,10 +13,9 @@ use crate::experiments::{Section, Summary};
 
 page!(PAGE = "elaasar-2003/corruption");
 
-/// Both, the longer first.
+/// Both tests, the longer sojourn time first.
 const STAYS: [Condition; 2] = [CORRUPTION_10, CORRUPTION_1];
 
-/// Figures, table and cells of bit corruption.
 pub(super) fn section(seen: &Seen<'_>) -> Section {
     let mut figures = figures::of(seen, CORRUPTION_10, ["6", "7", "8"]);
     figures.extend(figures::of(seen, CORRUPTION_1, ["", "", ""]));
@@ -28,7 +27,7 @@ pub(super) fn section(seen: &Seen<'_>) -> Section {
     }
 }
 
-/// Claims of no usual shape.
+/// Claims without a common form of criterion.
 const OWN: &[(&str, Own)] = &[
     ("least-gain", Own::Number(|seen| gains(seen, 0).0)),
     ("greatest-gain", Own::Number(|seen| gains(seen, 1).1)),
@@ -47,8 +46,8 @@ const OWN: &[(&str, Own)] = &[
     ),
 ];
 
-/// The least and the greatest gain in throughput from `from` percent on. The paper's range must
-/// hold the point without loss as well: it says "throughout".
+/// Returns the smallest and largest gain in throughput from `from` percent on. The paper's range
+/// includes the point without loss, because it says "throughout".
 fn gains(seen: &Seen<'_>, from: u32) -> (Summary, Summary) {
     let points = seen.points(CORRUPTION_10).iter().filter(|&&percent| percent >= from);
     extremes(points.map(|&percent| SPEED.gain(seen, (CORRUPTION_10, percent))))
@@ -73,7 +72,7 @@ fn cycle(seen: &Seen<'_>, percent: u32) -> f64 {
     seen.cycle((CORRUPTION_10, percent)).unwrap_or(0.0)
 }
 
-/// The mean cycle at 50 % over that at 5 %.
+/// Returns the ratio of the mean cycles at 50 % and at 5 %.
 fn severe_over_light(seen: &Seen<'_>) -> Summary {
     seen.jackknife(|seen| cycle(seen, 50) / cycle(seen, 5).max(f64::MIN_POSITIVE))
 }

@@ -1,15 +1,16 @@
-//! The paper's figures, and tables of what they are made of.
+//! The paper's figures, and tables of the values behind them.
 
 use super::super::conditions::{self, Condition};
 use super::super::trial::Party;
 use super::seen::{OVERHEAD, RATIO, RETRANSMISSIONS, Seen, THROUGHPUT, WINDOW};
 use crate::experiments::publication::page;
+use crate::experiments::statistics::pm;
 use crate::experiments::{Axis, Figure, Series, Summary, Table};
 use units::Span;
 
 page!(pub(super) OVERVIEW = "elaasar-2003/overview");
 
-/// What a figure shows.
+/// The quantity of a figure.
 #[derive(Clone, Copy)]
 struct Shown {
     value: &'static str,
@@ -41,8 +42,8 @@ const WORTH: Shown = Shown {
     scale: 1e-3,
 };
 
-/// Throughput, overhead and ratio of a condition; `numbers` are the paper's, empty where the
-/// figure stands in the thesis only.
+/// Returns throughput, overhead and ratio of a condition; `numbers` are the paper's figure numbers,
+/// empty for figures of the thesis alone.
 pub(super) fn of(seen: &Seen<'_>, condition: Condition, numbers: [&str; 3]) -> Vec<Figure> {
     let shown = [SPEED, COST, WORTH].into_iter().zip(numbers);
     shown.map(|(shown, number)| figure(seen, condition, shown, number)).collect()
@@ -71,7 +72,7 @@ fn figure(seen: &Seen<'_>, condition: Condition, shown: Shown, number: &str) -> 
     }
 }
 
-/// A condition, for people.
+/// Describes a condition.
 pub(super) fn words(condition: Condition) -> String {
     let seconds = |stay: Span| stay.as_secs_f64();
     match condition {
@@ -91,7 +92,7 @@ fn axis(condition: Condition) -> &'static str {
     }
 }
 
-/// Where the overhead goes, what the windows are, and what probing does.
+/// Returns the table of a condition: composition of the overhead, windows and probing.
 pub(super) fn table(seen: &Seen<'_>, condition: Condition) -> Table {
     let mut rows = Vec::new();
     for &percent in seen.points(condition) {
@@ -141,15 +142,7 @@ fn row(seen: &Seen<'_>, at: (Condition, u32), party: Party) -> Vec<String> {
     ]
 }
 
-/// A mean with half of its interval.
-pub(super) fn pm(summary: Summary, digits: usize) -> String {
-    match summary.interval() {
-        Some(_) => format!("{:.digits$} ± {:.digits$}", summary.mean, summary.half),
-        None => format!("{:.digits$}", summary.mean),
-    }
-}
-
-/// The gains of all six tests on one page.
+/// Returns figures with the gains of all six tests.
 pub(super) fn gains(seen: &Seen<'_>) -> Vec<Figure> {
     let figure = |value: &str, id: &str| {
         let line = |condition| gain_line(seen, condition, value);

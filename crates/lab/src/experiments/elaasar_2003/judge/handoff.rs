@@ -17,7 +17,6 @@ page!(PAGE = "elaasar-2003/handoff");
 
 const TESTS: [Condition; 2] = [HANDOFF_HALF, HANDOFF_1];
 
-/// Figures, table and cells of hand-off.
 pub(super) fn section(seen: &Seen<'_>) -> Section {
     let mut figures = figures::of(seen, HANDOFF_HALF, ["9", "11", "13"]);
     figures.extend(figures::of(seen, HANDOFF_1, ["10", "12", "14"]));
@@ -29,7 +28,7 @@ pub(super) fn section(seen: &Seen<'_>) -> Section {
     }
 }
 
-/// Claims of no usual shape.
+/// Claims without a common form of criterion.
 const OWN: &[(&str, Own)] = &[
     ("off-drains-its-window", Own::That(off_drains)),
     ("on-loses-a-part-of-its-window", Own::Number(on_loses_a_part)),
@@ -41,18 +40,23 @@ const OWN: &[(&str, Own)] = &[
     ("overhead-saved-at-the-last-point", Own::Number(overhead_saved)),
 ];
 
-fn gains(seen: &Seen<'_>) -> (Summary, Summary) {
-    let places = TESTS.iter().flat_map(|&test| seen.points(test).iter().map(move |&p| (test, p)));
-    extremes(places.map(|at| SPEED.gain(seen, at)))
+/// Returns all points of both tests.
+fn places(seen: &Seen<'_>) -> impl Iterator<Item = (Condition, u32)> {
+    let quick = seen.setting.quick;
+    TESTS.into_iter().flat_map(move |test| test.points(quick).iter().map(move |&p| (test, p)))
 }
 
-/// The last point of the longer blackouts.
+fn gains(seen: &Seen<'_>) -> (Summary, Summary) {
+    extremes(places(seen).map(|at| SPEED.gain(seen, at)))
+}
+
+/// Returns the overhead saved at the last point of the longer blackouts, in percent.
 fn overhead_saved(seen: &Seen<'_>) -> Summary {
     let points = seen.points(HANDOFF_1);
     COST.gain(seen, (HANDOFF_1, points[points.len() - 1])).scaled(-1.0)
 }
 
-/// The mean share of its window that OFF (first) and ON lose each blackout.
+/// Returns the mean fraction of the window that OFF and ON lose per blackout, in percent.
 fn shares(seen: &Seen<'_>, test: Condition) -> [f64; 2] {
     [Off, On].map(|party| {
         over(seen.points(test), |p| Summary::of(&seen.lost_share((test, p), party)).mean)
@@ -60,29 +64,26 @@ fn shares(seen: &Seen<'_>, test: Condition) -> [f64; 2] {
 }
 
 fn off_drains(seen: &Seen<'_>) -> Found {
-    let [half, one] =
-        [HANDOFF_HALF, HANDOFF_1].map(|test| seen.jackknife(|seen| shares(seen, test)[0]));
+    let [half, one] = TESTS.map(|test| seen.jackknife(|seen| shares(seen, test)[0]));
     let ours =
         format!("{:.0} % of the mean window with 0.5 s, {:.0} % with 1 s", half.mean, one.mean);
     Found::all(ours, [half, one].map(|share| (share, Above, 100.0 / 3.0)))
 }
 
 fn on_loses_a_part(seen: &Seen<'_>) -> Summary {
-    let places = TESTS.iter().flat_map(|&test| seen.points(test).iter().map(move |&p| (test, p)));
-    let shares: Vec<f64> = places.map(|at| Summary::of(&seen.lost_share(at, On)).mean).collect();
-    Summary::of(&shares)
+    let shares = places(seen).map(|at| Summary::of(&seen.lost_share(at, On)).mean);
+    Summary::of(&shares.collect::<Vec<f64>>())
 }
 
 fn loses_less(seen: &Seen<'_>) -> Found {
-    let tests = [HANDOFF_HALF, HANDOFF_1];
-    let less = tests.map(|test| {
+    let less = TESTS.map(|test| {
         let less = seen.jackknife(|seen| {
             let [off, on] = shares(seen, test);
             on - off
         });
         (less, Below, 0.0)
     });
-    let [half, one] = tests.map(|test| {
+    let [half, one] = TESTS.map(|test| {
         let [off, on] = shares(seen, test);
         format!("{on:.0} % (OFF {off:.0} %)")
     });
@@ -96,9 +97,7 @@ fn false_alarms(seen: &Seen<'_>) -> Found {
 
 fn control_hardly_matters(seen: &Seen<'_>) -> Found {
     let most = seen.jackknife(|seen| {
-        let places =
-            TESTS.iter().flat_map(|&test| seen.points(test).iter().map(move |&p| (test, p)));
-        let apart = places.map(|at| {
+        let apart = places(seen).map(|at| {
             let [off, on] =
                 [Off, On].map(|party| Summary::of(&CONTROL.values(seen, at, party)).mean);
             (on - off).abs()

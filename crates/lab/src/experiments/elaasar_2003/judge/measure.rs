@@ -1,4 +1,4 @@
-//! What sentences compare.
+//! The quantities that claims compare.
 
 use super::super::conditions::Condition;
 use super::super::trial::Party::{self, Off, On};
@@ -6,18 +6,17 @@ use super::seen::{self, Seen};
 use crate::experiments::Summary;
 use crate::experiments::statistics::relative_gain;
 
-/// Something that each replication has, at a point of a test, for each party.
+/// A quantity of each replication, by point of a test and party.
 #[derive(Clone, Copy)]
 pub(super) struct Measure {
-    /// For people.
     pub(super) name: &'static str,
-    /// The value of a job that it is made of.
+    /// Name of the job's value.
     pub(super) field: &'static str,
-    /// Its unit in lists.
+    /// Unit in lists.
     pub(super) unit: &'static str,
-    /// From the value's unit to that one.
+    /// Factor from the unit of the value to `unit`.
     pub(super) scale: f64,
-    /// Digits in lists.
+    /// Decimals in lists.
     pub(super) digits: usize,
     make: Make,
 }
@@ -44,43 +43,41 @@ const fn per_event(name: &'static str, field: &'static str, unit: &'static str) 
 /// Effective throughput.
 pub(super) const SPEED: Measure =
     Measure { scale: 1e-3, digits: 0, ..plain("throughput", seen::THROUGHPUT, "kbit/s") };
-/// All that is sent beside the file.
+/// All octets sent besides the file.
 pub(super) const COST: Measure = plain("overhead", seen::OVERHEAD, "%");
 /// Retransmissions.
 pub(super) const RETRANSMISSIONS: Measure = plain("retransmissions", seen::RETRANSMISSIONS, "%");
-/// The first over the second.
+/// Throughput over overhead.
 pub(super) const WORTH: Measure =
     Measure { scale: 1e-3, ..plain("ratio", seen::RATIO, "kbit/s per %") };
-/// The mean window.
 pub(super) const WINDOW: Measure = plain("mean window", seen::WINDOW, "segments");
-/// POLLs, STATs and USTATs.
+/// Octets of POLLs, STATs and USTATs.
 pub(super) const CONTROL: Measure =
     measure("POLLs and STATs", "", "%", |seen, at, party, _| seen.control(at, party));
 /// POLLs alone.
 pub(super) const POLLS: Measure =
     measure("POLLs", "", "%", |seen, at, party, _| seen.forward_control(at, party));
-/// Bad stays that a connection meets.
+/// Number of bad states during a connection.
 pub(super) const EVENTS: Measure =
     measure("bad stays met", "", "", |seen, at, party, _| seen.events(at, party));
-/// What one of them costs.
+/// Segments lost per bad state.
 pub(super) const LOST: Measure =
     per_event("segments lost each bad stay", "segments_sent_again", "segments");
-/// How long probing lasts in one of them.
+/// Duration of probing per bad state.
 pub(super) const PROBING: Measure = per_event("probing each bad stay", "probing_seconds", "s");
-/// How many probes it takes.
+/// Number of probes per bad state.
 pub(super) const PROBES: Measure = per_event("probes each bad stay", "probes", "");
 
-/// All that data files name.
 pub(super) const ALL: [Measure; 9] =
     [SPEED, COST, RETRANSMISSIONS, WORTH, WINDOW, CONTROL, POLLS, EVENTS, LOST];
 
 impl Measure {
-    /// Of each replication.
+    /// Returns the value of each replication.
     pub(super) fn values(&self, seen: &Seen<'_>, at: (Condition, u32), party: Party) -> Vec<f64> {
         (self.make)(seen, at, party, self.field)
     }
 
-    /// ON's mean over OFF's less one, percent.
+    /// Returns the ratio of the means of ON and OFF less one, in percent.
     pub(super) fn gain(&self, seen: &Seen<'_>, at: (Condition, u32)) -> Summary {
         relative_gain(&self.values(seen, at, On), &self.values(seen, at, Off)).scaled(100.0)
     }

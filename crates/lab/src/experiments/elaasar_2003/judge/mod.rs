@@ -1,4 +1,4 @@
-//! What the paper states, and what becomes of it.
+//! Evaluation of the paper's claims.
 
 mod ambiguities;
 mod conclusion;
@@ -17,7 +17,6 @@ use seen::Seen;
 
 paper!(PAPER = "elaasar-2003");
 
-/// Judges all results.
 pub(super) fn judge(setting: &Setting, results: &Results) -> Outcome {
     let seen = Seen::new(setting, results);
     let figures = figures::gains(&seen);

@@ -1,4 +1,4 @@
-//! What the six tests came to, in the paper's terms.
+//! The results of the six tests in the paper's terms.
 
 use super::super::conditions::Condition;
 use super::super::trial::Party;
@@ -9,16 +9,16 @@ use super::super::{
 use crate::experiments::statistics::{self, relative_gain};
 use crate::experiments::{Results, Setting, Summary};
 
-/// Results, as the cells ask for them.
+/// Results with accessors for the quantities of the claims.
 #[derive(Clone, Copy)]
 pub(super) struct Seen<'a> {
     pub(super) setting: &'a Setting,
     pub(super) results: &'a Results,
-    /// A replication that does not count.
+    /// A replication that is excluded (jackknife).
     left_out: Option<usize>,
 }
 
-/// Names of a job's values that many ask for.
+/// Names of frequently used values of a job.
 pub(super) const THROUGHPUT: &str = "throughput_bps";
 pub(super) const OVERHEAD: &str = "overhead_percent";
 pub(super) const RATIO: &str = "ratio_bps_per_percent";
@@ -30,7 +30,7 @@ impl<'a> Seen<'a> {
         Self { setting, results, left_out: None }
     }
 
-    /// A value of each replication that counts.
+    /// Returns a value of each included replication.
     pub(super) fn of(&self, study: &str, key: &str, name: &str) -> Vec<f64> {
         let mut values = self.results.values(study, key, name);
         if let Some(left_out) = self.left_out.filter(|&left_out| left_out < values.len()) {
@@ -39,12 +39,11 @@ impl<'a> Seen<'a> {
         values
     }
 
-    /// Any number made of the results, with the interval that chance in the replications gives
-    /// it: by leaving out one after the other.
+    /// Computes a number from the results, with the jackknife estimate of its confidence interval.
     pub(super) fn jackknife(&self, number: impl Fn(&Seen<'_>) -> f64) -> Summary {
         let without = |index| number(&Seen { left_out: Some(index), ..*self });
         let replications = self.setting.replications as usize;
-        // Without the only one nothing is left.
+        // The only replication cannot be excluded.
         let parts: Vec<f64> = match replications {
             0 | 1 => Vec::new(),
             _ => (0..replications).map(without).collect(),
@@ -52,72 +51,70 @@ impl<'a> Seen<'a> {
         statistics::jackknife(number(self), &parts)
     }
 
-    /// The points of a condition.
     pub(super) fn points(&self, condition: Condition) -> &'static [u32] {
         condition.points(self.setting.quick)
     }
 
-    /// Those with loss.
     pub(super) fn lossy(&self, condition: Condition) -> Vec<u32> {
         condition.lossy_points(self.setting.quick)
     }
 
-    /// A value of each replication.
     pub(super) fn values(&self, at: (Condition, u32), party: Party, name: &str) -> Vec<f64> {
         self.of(FIGURES, &figure_key(at.0, at.1, party), name)
     }
 
-    /// A value's mean.
     pub(super) fn mean(&self, at: (Condition, u32), party: Party, name: &str) -> Summary {
         Summary::of(&self.values(at, party, name))
     }
 
-    /// ON's mean over OFF's less one, percent.
+    /// Returns the ratio of the means of ON and OFF less one, in percent.
     pub(super) fn gain(&self, at: (Condition, u32), name: &str) -> Summary {
         let (on, off) = (self.values(at, Party::On, name), self.values(at, Party::Off, name));
         relative_gain(&on, &off).scaled(100.0)
     }
 
-    /// POLLs, STATs, USTATs and handshakes, percent of the file; headers of data left out.
+    /// Returns the octets of POLLs, STATs, USTATs and handshakes without headers of data, in
+    /// percent of the file.
     pub(super) fn control(&self, at: (Condition, u32), party: Party) -> Vec<f64> {
         let back = self.values(at, party, "reverse_control_percent");
         self.forward_control(at, party).iter().zip(back).map(|(f, b)| f + b).collect()
     }
 
-    /// The forward part of that, of each replication.
+    /// Returns the forward part of that.
     pub(super) fn forward_control(&self, at: (Condition, u32), party: Party) -> Vec<f64> {
         let all = self.values(at, party, "forward_control_percent");
         let headers = self.values(at, party, "data_headers_percent");
         all.iter().zip(headers).map(|(all, headers)| all - headers).collect()
     }
 
-    /// Bad stays that a connection met, as its length has it.
+    /// Returns the number of bad states during each connection, computed from its duration.
     pub(super) fn events(&self, at: (Condition, u32), party: Party) -> Vec<f64> {
         let period = at.0.period(at.1);
         self.values(at, party, "seconds").iter().map(|seconds| seconds / period).collect()
     }
 
-    /// Something for each bad stay.
+    /// Returns a value divided by the number of bad states.
     pub(super) fn per_event(&self, at: (Condition, u32), party: Party, name: &str) -> Vec<f64> {
         let of = self.values(at, party, name);
         of.iter().zip(self.events(at, party)).map(|(n, events)| n / events).collect()
     }
 
-    /// The share of its mean window that a party loses each bad stay, percent.
+    /// Returns the fraction of its mean window that a party loses per bad state, in percent.
     pub(super) fn lost_share(&self, at: (Condition, u32), party: Party) -> Vec<f64> {
         let again = self.per_event(at, party, "segments_sent_again");
         let window = self.values(at, party, WINDOW);
         again.iter().zip(window).map(|(again, window)| again / window * 100.0).collect()
     }
 
-    /// The mean length of a probing cycle in seconds, over all replications; `None` without any.
+    /// Returns the mean length of a probing cycle in seconds over all replications; `None` without
+    /// any.
     pub(super) fn cycle(&self, at: (Condition, u32)) -> Option<f64> {
         let sum = |name| self.values(at, Party::On, name).iter().sum::<f64>();
         let cycles = sum("cycles");
         (cycles > 0.0).then(|| sum("probing_seconds") / cycles)
     }
 
-    /// A value of each replication in another reading.
+    /// Returns a value of each replication under another interpretation.
     pub(super) fn varied(
         &self,
         variant: &Variant,
@@ -128,7 +125,8 @@ impl<'a> Seen<'a> {
         self.of(AMBIGUITIES, &variant_key(variant, at.0, at.1, party), name)
     }
 
-    /// A party's mean in another reading over its mean as chosen, less one, percent.
+    /// Returns the ratio of a party's means under another and the chosen interpretation less one,
+    /// in percent.
     pub(super) fn change(
         &self,
         variant: &Variant,
@@ -142,8 +140,8 @@ impl<'a> Seen<'a> {
         relative_gain(&varied, &chosen).scaled(100.0)
     }
 
-    /// ON's mean gain in throughput over `points` as chosen, and what is left of it over the same
-    /// OFF when a part of ON is taken out; percent.
+    /// Returns the mean gain of ON in throughput over `points` as chosen, and the gain over the
+    /// same OFF that remains without a part of the mechanism; both in percent.
     pub(super) fn left_without(
         &self,
         variant: &Variant,
@@ -156,14 +154,13 @@ impl<'a> Seen<'a> {
         (over(points, kept) * 100.0, over(points, left))
     }
 
-    /// ON's gain over OFF in another reading, percent.
+    /// Returns the gain of ON over OFF under another interpretation, in percent.
     pub(super) fn gain_in(&self, variant: &Variant, at: (Condition, u32), name: &str) -> Summary {
         let of = |party| self.varied(variant, at, party, name);
         relative_gain(&of(Party::On), &of(Party::Off)).scaled(100.0)
     }
 }
 
-/// A party, for cells.
 pub(super) fn short(party: Party) -> &'static str {
     match party {
         Party::Off => "OFF",
@@ -172,28 +169,29 @@ pub(super) fn short(party: Party) -> &'static str {
     }
 }
 
-/// The length of a stay that names a test.
+/// Returns the sojourn time that names a test.
 pub(super) fn length(test: Condition) -> String {
     let (Condition::Corruption(stay) | Condition::Handoff(stay) | Condition::Connectivity(stay)) =
         test;
     format!("{} s", stay.as_secs_f64())
 }
 
-/// `5 %: +12, 20 %: +30` of means.
+/// Formats means as `5 %: 12, 20 %: 30`.
 pub(super) fn listed(points: &[u32], mean: impl Fn(u32) -> f64, digits: usize) -> String {
     let words: Vec<String> =
         points.iter().map(|&point| format!("{point} %: {:.digits$}", mean(point))).collect();
     words.join(", ")
 }
 
-/// As [`listed`], with signs.
+/// Formats means as [`listed`], with signs.
 pub(super) fn signed(points: &[u32], mean: impl Fn(u32) -> f64) -> String {
     let words: Vec<String> =
         points.iter().map(|&point| format!("{point} %: {:+.1}", mean(point))).collect();
     words.join(", ")
 }
 
-/// Where a run of means first rises beyond both intervals, or ends above its beginning.
+/// Returns the point at which means first rise by more than both intervals, or the last point if it
+/// is above the first.
 pub(super) fn rises(points: &[u32], mean: impl Fn(u32) -> Summary) -> Option<u32> {
     let beyond = |pair: &&[u32]| {
         let (before, after) = (mean(pair[0]), mean(pair[1]));
@@ -206,7 +204,8 @@ pub(super) fn rises(points: &[u32], mean: impl Fn(u32) -> Summary) -> Option<u32
     (mean(*last).mean >= mean(*first).mean).then_some(*last)
 }
 
-/// Where a run of means first falls beyond both intervals, or ends below its beginning.
+/// Returns the point at which means first fall by more than both intervals, or the last point if it
+/// is below the first.
 pub(super) fn falls(points: &[u32], mean: impl Fn(u32) -> Summary) -> Option<u32> {
     rises(points, |point| mean(point).scaled(-1.0))
 }
@@ -216,12 +215,12 @@ fn finite(half: f64) -> f64 {
     if half.is_finite() { half } else { 0.0 }
 }
 
-/// The mean of something over points.
+/// Returns the mean of a quantity over points.
 pub(super) fn over(points: &[u32], mean: impl Fn(u32) -> f64) -> f64 {
     points.iter().map(|&point| mean(point)).sum::<f64>() / points.len().max(1) as f64
 }
 
-/// The summary with the least, and the one with the greatest mean.
+/// Returns the summaries with the smallest and the largest mean.
 pub(super) fn extremes(all: impl IntoIterator<Item = Summary>) -> (Summary, Summary) {
     let mut all: Vec<Summary> = all.into_iter().collect();
     all.sort_by(|a, b| a.mean.total_cmp(&b.mean));
@@ -234,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rise_within_the_intervals_is_none() {
+    fn a_rise_within_the_intervals_does_not_count() {
         let means = [9.0, 7.0, 7.5, 3.0];
         let mean = |half: f64| {
             move |point: u32| Summary { n: 5, mean: means[point as usize], deviation: 1.0, half }

@@ -1,6 +1,5 @@
-//! When ours agrees with the paper's claims, as their data file says it, and the rest in code.
-//!
-//! Most claims have one of a few shapes, which are the variants of [`Test`].
+//! Criteria of the paper's claims: most have one of the forms of [`Test`], which their data file
+//! states; the others are in code.
 
 use super::super::conditions::{self, Condition};
 use super::super::trial::Party::{self, Off, On};
@@ -14,15 +13,15 @@ use crate::experiments::statistics::relative_gain;
 use crate::experiments::{Cell, Summary};
 use serde::Deserialize;
 
-/// What a claim of no usual shape stands on.
+/// The measured value of a claim without a common form of criterion.
 pub(super) enum Own {
     /// A number, in the claim's unit.
     Number(fn(&Seen<'_>) -> Summary),
-    /// What was found about a statement.
+    /// The finding about a statement.
     That(fn(&Seen<'_>) -> Found),
 }
 
-/// Holds results against each claim of a section.
+/// Evaluates each claim of a section.
 pub(super) fn judge(page: &Page, own: &[(&str, Own)], seen: &Seen<'_>) -> Vec<Cell> {
     page.claims().iter().map(|claim| judge_one(claim, own, seen)).collect()
 }
@@ -41,7 +40,7 @@ fn judge_one(claim: &Claim, own: &[(&str, Own)], seen: &Seen<'_>) -> Cell {
     }
 }
 
-/// At how many of the points it must be so.
+/// At how many of the points the criterion must hold.
 #[derive(Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Need {
@@ -51,12 +50,12 @@ pub(super) enum Need {
     Most,
 }
 
-/// Shapes of statements. Tests, measures, parties and parts of the mechanism stand by their names;
-/// `from` and `to` are the points in percent that a statement is about.
+/// Forms of criteria. Tests, measures, parties and parts of the mechanism are given by name; `from`
+/// and `to` bound the points in percent.
 #[derive(Deserialize)]
 #[serde(tag = "shape", rename_all = "kebab-case", deny_unknown_fields)]
 enum Test {
-    /// ON's mean lies on this side of OFF's.
+    /// ON's mean is on this side of OFF's.
     Parties {
         of: String,
         side: Side,
@@ -67,18 +66,18 @@ enum Test {
         #[serde(default = "all")]
         to: u32,
     },
-    /// Means of these parties lie on this side, in the first test, of those in the second.
+    /// Means of these parties in the first test are on this side of those in the second.
     Lengths { of: String, side: Side, need: Need, tests: [String; 2], who: Vec<String> },
-    /// Both parties' means rise (above) or fall from point to point: none goes the other way
-    /// beyond its intervals, and the last lie on this side of the first beyond chance.
+    /// Both parties' means rise (above) or fall from point to point: none moves the other way by
+    /// more than its intervals, and the last is significantly on this side of the first.
     Trend { of: String, side: Side, tests: Vec<String> },
-    /// Both parties' means at the last point lie on this side of those at the first.
+    /// Both parties' means at the last point are on this side of those at the first.
     Ends { of: String, side: Side, test: String },
-    /// ON over OFF, on average over the points with loss, lies on this side in the first test of
-    /// the second.
+    /// The ratio of ON to OFF, averaged over the points with loss, is on this side in the first
+    /// test of that in the second.
     Advantage { of: String, side: Side, tests: [String; 2] },
-    /// Without a part of the mechanism a party's mean lies on this side of what it is with it,
-    /// on average over points at which that is tried.
+    /// Without a part of the mechanism a party's mean is on this side of the mean with it, averaged
+    /// over the points at which this is tested.
     Without {
         part: String,
         of: String,
@@ -90,9 +89,9 @@ enum Test {
         #[serde(default = "all")]
         to: u32,
     },
-    /// The same at each of these points, beyond its interval.
+    /// As `Without`, at each of these points by more than its interval.
     WithoutAtEach { part: String, of: String, who: String, side: Side, tests: Vec<String> },
-    /// Without immediate recovery less than half of ON's gain in throughput is left.
+    /// Without immediate recovery less than half of ON's gain in throughput remains.
     ByRecovery { test: String },
 }
 
@@ -100,7 +99,7 @@ const fn all() -> u32 {
     100
 }
 
-/// The points of some tests that a statement is about.
+/// The points of tests that a claim concerns.
 struct Where {
     tests: Vec<Condition>,
     from: u32,
@@ -117,7 +116,7 @@ impl Where {
     }
 }
 
-/// The one of `all` that is called `name`.
+/// Returns the element of `all` called `name`.
 fn named<T: Copy>(name: &str, all: impl IntoIterator<Item = T>, called: fn(&T) -> String) -> T {
     let found = all.into_iter().find(|one| called(one) == name);
     found.unwrap_or_else(|| panic!("nothing is called {name:?}"))
@@ -139,7 +138,7 @@ fn part(name: &str) -> Variant {
     named(name, variants::PARTS, |variant| variant.name.to_owned())
 }
 
-/// The same comparison at several points: what each comes to in percent, less zero.
+/// Returns the finding of the same comparison at several points, each in percent relative to zero.
 pub(super) fn over_points(
     seen: &Seen<'_>,
     side: Side,
@@ -195,48 +194,55 @@ impl Test {
                 advantage(seen, measure(of), *side, tests.each_ref().map(|name| condition(name)))
             }
             Self::Without { part: name, of, who, side, tests, from, to } => {
-                let places = tried(seen, &Where::new(tests, *from, *to));
-                without(seen, part(name), measure(of), party(who), *side, &places)
+                let removed = Removed::new(name, of, who, *side);
+                removed.on_average(seen, &tried(seen, &Where::new(tests, *from, *to)))
             }
             Self::WithoutAtEach { part: name, of, who, side, tests } => {
-                let places = tried(seen, &Where::new(tests, 0, all()));
-                without_at_each(seen, part(name), measure(of), party(who), *side, &places)
+                let removed = Removed::new(name, of, who, *side);
+                removed.at_each(seen, &tried(seen, &Where::new(tests, 0, all())))
             }
             Self::ByRecovery { test } => by_recovery(seen, condition(test)),
         }
     }
 }
 
-fn without(
-    seen: &Seen<'_>,
+/// The comparison of a party's values without and with a part of the mechanism.
+struct Removed {
     part: Variant,
     of: Measure,
     who: Party,
     side: Side,
-    places: &[(Condition, u32)],
-) -> Found {
-    let change = seen.jackknife(|seen| {
-        let at = |&at: &(Condition, u32)| seen.change(&part, at, who, of.field).mean;
-        places.iter().map(at).sum::<f64>() / places.len() as f64
-    });
-    let ours = format!("{} of {} without it: {:+.1} %", of.name, short(who), change.mean);
-    Found::all(ours, [(change, side, 0.0)])
 }
 
-fn without_at_each(
-    seen: &Seen<'_>,
-    part: Variant,
-    of: Measure,
-    who: Party,
-    side: Side,
-    places: &[(Condition, u32)],
-) -> Found {
-    let change = |&at: &(Condition, u32)| (at.1, seen.change(&part, at, who, of.field));
-    let changes: Vec<(u32, Summary)> = places.iter().map(change).collect();
-    let word = |(percent, change): &(u32, Summary)| format!("{percent} %: {:+.1}", change.mean);
-    let words: Vec<String> = changes.iter().map(word).collect();
-    let ours = format!("{} of {} without it in %: {}", of.name, short(who), words.join(", "));
-    Found::all(ours, changes.into_iter().map(|(_, change)| (change, side, 0.0)))
+impl Removed {
+    fn new(name: &str, of: &str, who: &str, side: Side) -> Self {
+        Self { part: part(name), of: measure(of), who: party(who), side }
+    }
+
+    fn change(&self, seen: &Seen<'_>, at: (Condition, u32)) -> Summary {
+        seen.change(&self.part, at, self.who, self.of.field)
+    }
+
+    fn on_average(&self, seen: &Seen<'_>, places: &[(Condition, u32)]) -> Found {
+        let change = seen.jackknife(|seen| {
+            let sum: f64 = places.iter().map(|&at| self.change(seen, at).mean).sum();
+            sum / places.len() as f64
+        });
+        let (name, who) = (self.of.name, short(self.who));
+        let ours = format!("{name} of {who} without it: {:+.1} %", change.mean);
+        Found::all(ours, [(change, self.side, 0.0)])
+    }
+
+    fn at_each(&self, seen: &Seen<'_>, places: &[(Condition, u32)]) -> Found {
+        let changes: Vec<Summary> = places.iter().map(|&at| self.change(seen, at)).collect();
+        let word = |(at, change): (&(Condition, u32), &Summary)| {
+            format!("{} %: {:+.1}", at.1, change.mean)
+        };
+        let words: Vec<String> = places.iter().zip(&changes).map(word).collect();
+        let (name, who) = (self.of.name, short(self.who));
+        let ours = format!("{name} of {who} without it in %: {}", words.join(", "));
+        Found::all(ours, changes.into_iter().map(|change| (change, self.side, 0.0)))
+    }
 }
 
 fn parties(seen: &Seen<'_>, of: Measure, side: Side, need: Need, at: &Where) -> Found {
@@ -366,14 +372,15 @@ fn by_recovery(seen: &Seen<'_>, condition: Condition) -> Found {
     Found::new(ours).below(share, 50.0)
 }
 
-/// Those of the points where other readings are tried; a quick run has the middle one alone.
+/// Returns the points at which other interpretations are tested; a quick run has only the middle
+/// ones.
 fn tried(seen: &Seen<'_>, at: &Where) -> Vec<(Condition, u32)> {
     let quick = seen.setting.quick;
     let here = |place: &(Condition, u32)| at.tests.contains(&place.0) && (quick || at.has(place.1));
     tried_at(quick).filter(here).collect()
 }
 
-/// Whether probes follow each other by round trips of 200 to 300 ms.
+/// Returns the finding whether probes follow each other at intervals of 200 to 300 ms.
 pub(super) fn probe_each_round_trip(seen: &Seen<'_>, test: Condition) -> Found {
     let rate = seen.jackknife(|seen| {
         let mean = |name| over(&seen.lossy(test), |p| seen.mean((test, p), On, name).mean);

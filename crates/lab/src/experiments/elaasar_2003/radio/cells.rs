@@ -1,8 +1,8 @@
-//! What section 7 states, with the tolerance, and what becomes of it.
+//! The claims of section 7.
 //!
-//! Tolerances are a quarter for throughputs, as 20 to 30 runs in an environment that is noisy,
-//! with some of them discarded, are no better than that; and half of the last printed digit
-//! besides in table 2.
+//! The tolerance of throughputs is a quarter, because 20 to 30 runs in a noisy environment, with
+//! some of them discarded, are not more accurate; in table 2, half of the last printed digit is
+//! added.
 
 use super::report::{COMPRESSION_PAGE, RESULTS};
 use super::stacks::{RATES, SIZES};
@@ -13,12 +13,12 @@ use crate::experiments::{Cell, statistics};
 use satlink::mac::ax25;
 use sim::radio::{file_transfer, packet};
 
-/// Table 1, bit/s, as `RATES` and `SIZES` stand.
+/// Returns table 1 in bit/s, indexed as `RATES` and `SIZES`.
 pub(super) fn published() -> [[f64; 4]; 2] {
     RATES.map(|rate| SIZES.map(|size| RESULTS.claim(&format!("table-1-{rate}-{size}")).value()))
 }
 
-/// Cells of tables 1 and 2.
+/// Returns the cells of tables 1 and 2.
 pub(super) fn numbers(results: &Results) -> Vec<Cell> {
     let mut cells = Vec::new();
     for table in [1, 2] {
@@ -34,7 +34,6 @@ pub(super) fn numbers(results: &Results) -> Vec<Cell> {
     cells
 }
 
-/// Cells of the sentences.
 pub(super) fn claims(results: &Results) -> Vec<Cell> {
     let mut cells = sizes(results);
     cells.push(mean_normalised(results));
@@ -49,7 +48,6 @@ pub(super) fn claims(results: &Results) -> Vec<Cell> {
     cells
 }
 
-/// The cell about header compression.
 pub(super) fn compression(results: &Results) -> Cell {
     let mut holds = true;
     let mut words = Vec::new();
@@ -68,7 +66,7 @@ pub(super) fn compression(results: &Results) -> Cell {
     COMPRESSION_PAGE.claim("compression").holds(holds, ours, least)
 }
 
-/// The share of the latency that `kind` saves, by pairs of runs.
+/// Returns the fraction of the latency that `kind` saves, paired by run.
 pub(super) fn compression_gain(
     results: &Results,
     kind: &str,
@@ -93,7 +91,7 @@ fn sizes(results: &Results) -> Vec<Cell> {
     ]
 }
 
-/// Mean over the sizes of the normalised throughput.
+/// Returns the mean of the normalised throughput over the sizes.
 fn mean_over_sizes(results: &Results, rate: u64) -> Summary {
     let parts =
         SIZES.map(|size| throughput(results, STACKS, &key("chosen", rate), size).scaled(0.25));
@@ -154,7 +152,7 @@ fn small_files(results: &Results) -> Cell {
 fn rises(results: &Results) -> Cell {
     let rows =
         RATES.map(|rate| SIZES.map(|size| latency(results, STACKS, &key("chosen", rate), size).0));
-    // Beyond both intervals.
+    // By more than both intervals.
     let less = |a: &Summary, b: &Summary| a.mean + a.half < b.mean - b.half;
     let up = rows.iter().all(|row| row.windows(2).all(|pair| less(&pair[0], &pair[1])));
     let down = rows[0].iter().zip(&rows[1]).all(|(low, high)| less(high, low));
@@ -162,8 +160,8 @@ fn rises(results: &Results) -> Cell {
     RESULTS.claim("rises").holds(up && down, format!("{} s; {} s", words[0], words[1]), None)
 }
 
-/// What two stations that always have a full frame to send reach at 1.2 kbit/s, alone on the
-/// channel: Kleinrock and Tobagi's heavy traffic with p = 129/256.
+/// Returns the throughput of two stations that always have a full frame to send at 1.2 kbit/s,
+/// alone on the channel: Kleinrock and Tobagi's heavy traffic with p = 129/256.
 pub(super) fn saturated() -> f64 {
     let channel = super::stacks::chosen(RATES[0]).channel;
     let p = channel.probability();
@@ -184,7 +182,7 @@ fn peak(results: &Results) -> Cell {
     let found = throughput(results, STACKS, &key("chosen", RATES[0]), size).scaled(1.0 / 1_200.0);
     let channel = super::stacks::chosen(RATES[0]).channel;
     let frame = counted_bits(size) / RATES[0] as f64;
-    // A request of as many bytes of header, and an access before each.
+    // The request has as many bytes of headers, and each frame waits for channel access.
     let request = counted_bits(8) / RATES[0] as f64;
     let access = channel.key_up + channel.mean_wait();
     let bound = frame / (frame + request + 2.0 * access.as_secs_f64());

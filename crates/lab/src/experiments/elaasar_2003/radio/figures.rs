@@ -1,4 +1,4 @@
-//! Figure 19, throughput against size, and the gain of header compression.
+//! Figure 19, throughput by file size, and the gain of header compression.
 
 use super::cells::{compression_gain, published};
 use super::report::{COMPRESSION_PAGE, RESULTS};
@@ -6,7 +6,7 @@ use super::stacks::{COMPRESSED_UNDER, RATES, SIZES, TITLES};
 use super::{CURVE, CURVE_SIZES, Results, STACKS, counted_bits, key, latency, throughput};
 use crate::experiments::{Figure, Series};
 
-/// Figure 19: latency against size, both logarithmic.
+/// Returns figure 19: latency by file size, both logarithmic.
 pub(super) fn latency_by_size(results: &Results) -> Figure {
     let mut series = Vec::new();
     for (r, &rate) in RATES.iter().enumerate() {
@@ -23,13 +23,13 @@ pub(super) fn latency_by_size(results: &Results) -> Figure {
     RESULTS.figure("radio-figure-19", series)
 }
 
-/// Table 1 as a figure, for the rate numbered `r`.
+/// Returns table 1 as a figure, for the rate with index `r`.
 pub(super) fn throughput_by_size(results: &Results, r: usize) -> Figure {
     let rate = RATES[r];
     let table_1 = SIZES.into_iter().zip(published()[r]).map(|(size, bps)| (size as f64, bps));
     let mut series = vec![Series::dashed("table 1", table_1)];
     for (name, title) in TITLES {
-        // At the lower rate there is no noise.
+        // The lower rate has no noise.
         if r == 0 && name == "noise" {
             continue;
         }
@@ -42,7 +42,7 @@ pub(super) fn throughput_by_size(results: &Results, r: usize) -> Figure {
     Figure { id: format!("radio-table-1-{rate}"), title, ..figure }
 }
 
-/// What header compression saves.
+/// Returns the figure of the gain of header compression.
 pub(super) fn gain(results: &Results) -> Figure {
     let mut series = Vec::new();
     for rate in RATES {

@@ -1,9 +1,9 @@
 //! Section 7: the stack over packet radio.
 //!
 //! ```text
-//!   stacks   the parameters: from manuals, chosen, fitted; and what is varied about them
-//!   cells    each number and each sentence, and what becomes of it
-//!   tables   accounting, what table 1 says by itself, sweeps, header compression
+//!   stacks   the parameters: from manuals, chosen or fitted; and their variations
+//!   cells    the claims
+//!   tables   accounting, table 1 decomposed, sweeps, header compression
 //!   figures  figure 19, throughput, gain of compression
 //!   report   the sections, in order
 //! ```
@@ -21,19 +21,18 @@ use sim::radio::{Radio, retrieve};
 pub(super) use stacks::{PAUSE_MS, PROCESSING_MS};
 use stacks::{RATES, SIZES};
 
-/// The chosen stack, and the two others that stand beside it.
+/// The chosen stack and three alternatives.
 const STACKS: &str = "radio-stacks";
-/// The chosen stack at more sizes.
+/// The chosen stack with more file sizes.
 const CURVE: &str = "radio-curve";
-/// One change at a time.
+/// Sweeps of one parameter at a time.
 const SWEEPS: &str = "radio-sweeps";
 /// Header compression.
 const COMPRESSION: &str = "radio-compression";
 
-/// Sizes along figure 19.
+/// File sizes of figure 19, bytes.
 const CURVE_SIZES: [u64; 10] = [1, 3, 10, 30, 100, 157, 300, 1_024, 3_000, 10_240];
 
-/// What there is to run.
 pub(super) fn plan(setting: &Setting) -> Vec<Point> {
     let mut points = Vec::new();
     // The paper ran each test 20 to 30 times.
@@ -60,7 +59,6 @@ pub(super) fn plan(setting: &Setting) -> Vec<Point> {
     points
 }
 
-/// What came out.
 pub(super) fn sections(results: &Results) -> Vec<Section> {
     report::sections(results)
 }
@@ -69,7 +67,7 @@ fn key(name: &str, rate: u64) -> String {
     format!("{name}/{rate}")
 }
 
-/// Retrievals of files of `sizes` bytes.
+/// Returns a point that retrieves files of `sizes` bytes.
 fn point(study: &'static str, key: &str, often: u32, sizes: &[u64], radio: Radio) -> Point {
     let sizes = sizes.to_vec();
     Point::new(study, key, often, move |draw: &Draw| {
@@ -100,8 +98,8 @@ fn named(name: &str, size: u64) -> String {
     format!("{size}/{name}")
 }
 
-/// The latencies of a point that count: "results that are dramatically affected by noise are
-/// discarded". We take that for more than twice the first decile.
+/// Returns the latencies of a point without outliers: "results that are dramatically affected by
+/// noise are discarded", which is taken for more than twice the first decile.
 fn latencies(results: &Results, study: &str, key: &str, size: u64) -> Vec<f64> {
     let mut all = results.values(study, key, &named("latency_s", size));
     let most = super::super::statistics::quantile(&all, 0.1).unwrap_or_default() * 2.0;
@@ -109,19 +107,19 @@ fn latencies(results: &Results, study: &str, key: &str, size: u64) -> Vec<f64> {
     all
 }
 
-/// Their mean, and the share that was discarded.
+/// Returns the mean of these latencies, and the fraction that was discarded.
 fn latency(results: &Results, study: &str, key: &str, size: u64) -> (Summary, f64) {
     let kept = latencies(results, study, key, size);
     let all = results.of(study, key).len().max(1);
     (Summary::of(&kept), 1.0 - kept.len() as f64 / all as f64)
 }
 
-/// Bits of the file and of all headers before it, as the paper counts them: 98 bytes a frame.
+/// Returns the bits of the file and of all headers, as the paper counts them: 98 bytes per frame.
 fn counted_bits(size: u64) -> f64 {
     8.0 * (size + 98 * sim::radio::file_transfer::chunks(size)) as f64
 }
 
-/// Throughput in bit/s as the paper must have computed it: over the mean latency.
+/// Returns the throughput in bit/s over the mean latency, as the paper must have computed it.
 fn throughput(results: &Results, study: &str, key: &str, size: u64) -> Summary {
     let (latency, _) = latency(results, study, key, size);
     let mean = counted_bits(size) / latency.mean;

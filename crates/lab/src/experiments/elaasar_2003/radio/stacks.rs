@@ -1,27 +1,27 @@
-//! The stack's parameters, where each is from, and what is varied.
+//! Parameters of the stack, their sources and their variations.
 
 use satlink::mac::csma::CsmaConfig;
 use sim::radio::{Computer, Radio};
 use units::{BitRate, Span};
 use xstp::session::SessionConfig;
 
-/// Bits per second of the two transceivers' two settings.
+/// Bit rates of the transceivers.
 pub(super) const RATES: [u64; 2] = [1_200, 9_600];
 
-/// Bytes of the files in tables 1 and 2.
+/// File sizes of tables 1 and 2, bytes.
 pub(super) const SIZES: [u64; 4] = [1, 100, 1_024, 10_240];
 
-/// Fitted: what a packet costs in a computer. From the 1 B column alone; see the accounting.
+/// Processing time per packet in a computer, fitted to the 1 B column alone; see the accounting.
 pub(in super::super) const PROCESSING_MS: u64 = 50;
 
-/// Fitted: from a chunk's leaving the air to the next one, from the 1 KB and 10 KB columns.
+/// Pause between chunks, fitted to the 1 KB and 10 KB columns.
 pub(in super::super) const PAUSE_MS: u64 = 7_500;
 
-/// For the other explanation: the share of bits in error at 9.6 kbit/s, fitted to 1 KB and 10 KB
-/// at that rate.
+/// Bit error ratio at 9.6 kbit/s, the alternative explanation, fitted to 1 KB and 10 KB at that
+/// rate.
 pub(super) const NOISE_9600: f64 = 4.5e-4;
 
-/// One thing that is set otherwise than in the stack without pauses.
+/// A change of the stack without pauses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Change {
     /// None.
@@ -36,29 +36,27 @@ pub(super) enum Change {
     Persistence(u8),
     /// Frames in one transmission.
     Frames(u32),
-    /// Milliseconds until another's carrier is known.
+    /// Milliseconds until another station's carrier is detected.
     Detection(u64),
-    /// Milliseconds for each packet in a computer.
+    /// Milliseconds of processing per packet in a computer.
     Processing(u64),
-    /// Bits per second between computer and TNC.
+    /// Bit/s between computer and TNC.
     Serial(u64),
-    /// POLLs for each round trip.
+    /// POLLs per round trip.
     Polls(u32),
-    /// Seconds that are assumed before a round trip is measured.
+    /// Round trip that is assumed before the first measurement, in seconds.
     FirstRoundTrip(u64),
-    /// POLLs by the timer whatever the window is, as in section 6; else they ride on bursts below
-    /// ten segments, and the timer only replaces lost ones, as in STP.
+    /// Timer POLLs at every window size, as in section 6; otherwise POLLs are piggybacked on bursts
+    /// below ten segments, and the timer only replaces lost ones, as in STP.
     TimerPolls,
     /// XSTP-OFF.
     NoProbing,
-    /// Headers compressed.
     Compressed,
-    /// Headers compressed, and frames filled again.
+    /// Compressed headers, with frames filled to their full size.
     Filled,
 }
 
 impl Change {
-    /// For tables and keys.
     pub(super) fn name(self) -> String {
         match self {
             Self::Nothing => "as chosen, without pauses".to_owned(),
@@ -109,7 +107,7 @@ impl Change {
     }
 }
 
-/// The stack at `rate` without pauses, with `changes`.
+/// Returns the stack at `rate` without pauses, with `changes`.
 pub(super) fn with(rate: u64, changes: &[Change]) -> Radio {
     let channel = CsmaConfig::kenwood(BitRate::from_bps(rate));
     let mut session = SessionConfig::xstp_2003();
@@ -122,7 +120,7 @@ pub(super) fn with(rate: u64, changes: &[Change]) -> Radio {
     radio
 }
 
-/// The stack that the cells are of.
+/// Returns the stack of the cells.
 pub(super) fn chosen(rate: u64) -> Radio {
     with(rate, &[Change::Pause(PAUSE_MS)])
 }
@@ -131,25 +129,25 @@ fn without_pauses(rate: u64) -> Radio {
     with(rate, &[])
 }
 
-/// XSTP as in section 6.
+/// Returns the stack with the polling of section 6.
 fn timer_polls(rate: u64) -> Radio {
     with(rate, &[Change::TimerPolls])
 }
 
-/// Noise at the higher rate, none at the lower.
+/// Returns the stack with noise at the higher rate.
 fn noisy(rate: u64) -> Radio {
     let noise = if rate == RATES[0] { 0.0 } else { NOISE_9600 };
     with(rate, &[Change::TimerPolls, Change::Noise(noise)])
 }
 
-/// A stack's name, and how it is made for a rate.
+/// Name of a stack, and its constructor.
 pub(super) type Named = (&'static str, fn(u64) -> Radio);
 
-/// The chosen stack, the one without noise, and the one with pauses.
+/// The chosen stack and the alternatives.
 pub(super) const BESIDE: [Named; 4] =
     [("chosen", chosen), ("bare", without_pauses), ("timer", timer_polls), ("noise", noisy)];
 
-/// What they are called in tables and figures.
+/// Their titles in tables and figures.
 pub(super) const TITLES: [(&str, &str); 4] = [
     ("chosen", "chosen: 7.5 s between chunks"),
     ("bare", "without pauses"),
@@ -164,7 +162,7 @@ pub(super) struct Sweep {
     pub(super) changes: &'static [Change],
 }
 
-/// All that is varied, one at a time, about the stack without pauses.
+/// Returns all single changes of the stack without pauses.
 pub(super) fn sweeps() -> &'static [Sweep] {
     use Change::{
         Detection, FirstRoundTrip, Frames, KeyUp, NoProbing, Noise, Nothing, Pause, Persistence,
@@ -231,14 +229,13 @@ pub(super) fn sweeps() -> &'static [Sweep] {
     ]
 }
 
-/// Under what header compression is measured: the stack without pauses, the same with noise, and
-/// the chosen one.
+/// Stacks on which header compression is measured.
 pub(super) const COMPRESSED_UNDER: [(&str, Change); 3] = [
     ("without pauses", Change::Nothing),
     ("with noise of 1e-4", Change::Noise(1e-4)),
     ("as chosen", Change::Pause(PAUSE_MS)),
 ];
 
-/// Without it, with it, and with frames that are filled again.
+/// Without compression, with it, and with filled frames.
 pub(super) const COMPRESSIONS: [(&str, Change); 3] =
     [("plain", Change::Nothing), ("compressed", Change::Compressed), ("filled", Change::Filled)];

@@ -1,20 +1,20 @@
-//! Tables: what the published numbers say by themselves, and what each parameter does.
+//! Tables: analysis of the published numbers, and the effect of each parameter.
 
 use super::cells::{compression_gain, published};
 use super::report::{COMPRESSION_PAGE, NUMBERS, PARAMETERS, RESULTS};
 use super::stacks::{COMPRESSED_UNDER, Change, RATES, SIZES, Sweep, TITLES};
-use super::{
-    COMPRESSION, Results, STACKS, SWEEPS, Summary, counted_bits, key, latency, named, throughput,
-};
+use super::{COMPRESSION, Results, STACKS, SWEEPS, counted_bits, key, latency, named, throughput};
 use crate::experiments::Table;
+use crate::experiments::statistics::pm;
 use sim::radio::file_transfer::chunks;
 
 /// Bytes on air of the two frames of a retrieval of 1 B: 115 with the request, 112 with the
-/// answer, as `sim::radio`'s tests compute them.
+/// response, as `sim::radio`'s tests compute them.
 const AIR_OF_ONE_BYTE: f64 = 115.0 + 112.0;
 
-/// Which bytes the published throughputs count: the latency that each reading implies for 1 B,
-/// and what of it is not the two frames' time on air, which the rate should not change.
+/// Returns the latency for 1 B that follows from the published throughput if it counts these bytes,
+/// and the part of it beyond the time on air of the two frames, which should not depend on the
+/// rate.
 pub(super) fn accounting() -> Table {
     let readings = [
         ("the file", 1.0),
@@ -41,7 +41,7 @@ pub(super) fn accounting() -> Table {
     NUMBERS.table("radio-accounting", readings.map(row))
 }
 
-/// What table 1 says by itself: latency = bits / rate + what does not depend on the rate.
+/// Returns table 1 decomposed: latency = bits / rate + a part independent of the rate.
 pub(super) fn decomposition() -> Table {
     let table_1 = published();
     let row = |s: usize| {
@@ -63,19 +63,11 @@ pub(super) fn decomposition() -> Table {
     NUMBERS.table("radio-decomposition", (0..SIZES.len()).map(row))
 }
 
-fn with_interval(summary: Summary) -> String {
-    if summary.half.is_finite() {
-        format!("{:.0} ± {:.0}", summary.mean, summary.half)
-    } else {
-        format!("{:.0}", summary.mean)
-    }
-}
-
 fn rate_name(rate: u64) -> String {
     format!("{:.1} kbit/s", rate as f64 / 1e3)
 }
 
-/// The stacks beside the published numbers.
+/// Returns the stacks compared with the published numbers.
 pub(super) fn stacks(results: &Results) -> Table {
     let mut rows = Vec::new();
     for (r, &rate) in RATES.iter().enumerate() {
@@ -85,7 +77,7 @@ pub(super) fn stacks(results: &Results) -> Table {
             let at = key(name, rate);
             let ours = SIZES.map(|size| {
                 let (_, discarded) = latency(results, STACKS, &at, size);
-                let ours = with_interval(throughput(results, STACKS, &at, size));
+                let ours = pm(throughput(results, STACKS, &at, size), 0);
                 if discarded > 0.0 {
                     format!("{ours} ({:.0} % discarded)", 100.0 * discarded)
                 } else {
@@ -98,7 +90,7 @@ pub(super) fn stacks(results: &Results) -> Table {
     RESULTS.table("radio-stacks", rows)
 }
 
-/// The chosen stack from inside.
+/// Returns internal values of the chosen stack.
 pub(super) fn inside(results: &Results) -> Table {
     let mut rows = Vec::new();
     for rate in RATES {
@@ -120,7 +112,7 @@ pub(super) fn inside(results: &Results) -> Table {
     RESULTS.table("radio-inside", rows)
 }
 
-/// One sweep: throughputs at both rates, bit/s.
+/// Returns a sweep: throughputs at both rates in bit/s.
 pub(super) fn sweep(index: usize, sweep: &Sweep, results: &Results) -> Table {
     let row = |change: &Change| {
         let mut row = vec![change.name()];
@@ -141,7 +133,7 @@ pub(super) fn sweep(index: usize, sweep: &Sweep, results: &Results) -> Table {
     Table { id: format!("radio-sweep-{index}"), title, ..table }
 }
 
-/// Latency with and without header compression.
+/// Returns the latencies with and without header compression.
 pub(super) fn compression(results: &Results) -> Table {
     let mut rows = Vec::new();
     for rate in RATES {

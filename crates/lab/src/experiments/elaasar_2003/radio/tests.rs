@@ -1,10 +1,10 @@
-//! The two halves fit together, and what is said about the numbers is so.
+//! Consistency of plan, cells and tables.
 
 use super::*;
 use crate::experiments::Verdict;
 use std::collections::BTreeSet;
 
-/// All points, with two replications each.
+/// Runs all points with two replications each.
 fn results() -> Results {
     let setting =
         crate::experiments::Options { quick: true, ..crate::experiments::Options::new("") };
@@ -18,7 +18,7 @@ fn results() -> Results {
 }
 
 #[test]
-fn every_cell_is_judged_and_every_table_is_full() {
+fn every_claim_has_a_cell_and_every_table_is_filled() {
     let sections = report::sections(&results());
     let cells: Vec<_> = sections.iter().flat_map(|section| &section.cells).collect();
     assert_eq!(cells.len(), 16 + 11 + 1);
@@ -39,7 +39,7 @@ fn every_cell_is_judged_and_every_table_is_full() {
 }
 
 #[test]
-fn only_whole_frames_leave_the_same_rest_at_both_rates() {
+fn only_counting_whole_frames_leaves_equal_rests_at_both_rates() {
     let table = tables::accounting();
     let rest = |row: &[String]| {
         let number = |at: usize| row[at].parse::<f64>().expect("a number");
@@ -51,7 +51,7 @@ fn only_whole_frames_leave_the_same_rest_at_both_rates() {
 }
 
 #[test]
-fn saturation_is_well_above_what_a_client_sees() {
+fn saturation_throughput_of_the_channel() {
     // p = 129/256: success 0.663, frame 1.7 s of 0.3 + 1.7 and a third of a slot.
     assert!((cells::saturated() - 0.560).abs() < 0.005, "{}", cells::saturated());
 }

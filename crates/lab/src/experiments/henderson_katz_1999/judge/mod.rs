@@ -1,4 +1,4 @@
-//! What the paper states, and what becomes of it.
+//! Evaluation of the paper's claims.
 
 mod files;
 mod table_1;
@@ -10,7 +10,6 @@ use crate::experiments::{Outcome, Results, Setting};
 
 paper!(PAPER = "henderson-katz-1999");
 
-/// Judges all results.
 pub(super) fn judge(_: &Setting, results: &Results) -> Outcome {
     Outcome {
         summary: PAPER.summary(&[]),

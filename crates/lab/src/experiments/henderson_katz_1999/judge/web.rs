@@ -1,17 +1,17 @@
-//! Table I's measured column, tables II and III, and narrow return channels.
+//! The measured column of table I, tables II and III, and low-rate return channels.
 
 use super::super::latency::{ORBITS, SEGMENTS, Way};
 use super::super::networks::{self, Channel, DIRECPC, RICOCHET, WAYS, WITH_RED};
 use super::super::web::{self, Web};
 use super::super::{NETWORKS, WEB};
-use crate::experiments::publication::{Claim, Found, Measure, page};
+use crate::experiments::publication::{Claim, Found, Measure, number, page, that};
 use crate::experiments::statistics::relative_gain;
 use crate::experiments::{Cell, Results, Section, Summary, Table};
 
 page!(PAGE = "henderson-katz-1999/replies");
 page!(NETWORK_PAGE = "henderson-katz-1999/networks");
 
-/// The measured column, s: as `ORBITS`, `SEGMENTS` and `Way::ALL` stand.
+/// Returns the measured column in seconds, indexed as `ORBITS`, `SEGMENTS` and `Way::ALL`.
 fn measured() -> [[[f64; 4]; 2]; 2] {
     PAGE.claim("table-1").values()
 }
@@ -25,7 +25,7 @@ fn of_table_2(index: usize) -> Web {
     web::table_2(ways[index])
 }
 
-/// Replies on the web, measured.
+/// Returns the section of measured web replies.
 pub(super) fn replies(results: &Results) -> Section {
     let mut cells = Vec::new();
     for ((orbit, round_trip), rows) in ORBITS.into_iter().zip(measured()) {
@@ -42,7 +42,7 @@ pub(super) fn replies(results: &Results) -> Section {
     Section { tables: vec![culled(results)], cells, ..PAGE.section() }
 }
 
-/// Table I's measured column with the largest replies and without.
+/// Returns the measured column with and without the largest replies.
 fn culled(results: &Results) -> Table {
     let mut rows = Vec::new();
     for ((orbit, round_trip), column) in ORBITS.into_iter().zip(measured()) {
@@ -86,41 +86,26 @@ fn better(results: &Results, first: Web, second: Web, name: &str) -> Summary {
 }
 
 const CLAIMS: &[(&str, Measure)] = &[
-    (
-        "stp-between-tcp-and-t-tcp-latency",
-        Measure::That(|results| {
-            let [tcp, transactions] =
-                [0, 1].map(|other| better(results, of_table_2(2), of_table_2(other), "latency_s"));
-            Found::new(format!(
-                "{:+.0} % over TCP, {:+.0} % over T/TCP",
-                tcp.mean, transactions.mean
-            ))
+    that("stp-between-tcp-and-t-tcp-latency", |results| {
+        let [tcp, transactions] =
+            [0, 1].map(|other| better(results, of_table_2(2), of_table_2(other), "latency_s"));
+        Found::new(format!("{:+.0} % over TCP, {:+.0} % over T/TCP", tcp.mean, transactions.mean))
             .below(tcp, 0.0)
             .between(transactions, 0.0, 25.0)
-        }),
-    ),
-    (
-        "stp-between-tcp-and-t-tcp-packets",
-        Measure::That(|results| {
-            let [tcp, transactions] =
-                [0, 1].map(|other| better(results, of_table_2(2), of_table_2(other), "packets"));
-            Found::new(format!(
-                "{:+.0} % over TCP, {:+.0} % over T/TCP",
-                tcp.mean, transactions.mean
-            ))
+    }),
+    that("stp-between-tcp-and-t-tcp-packets", |results| {
+        let [tcp, transactions] =
+            [0, 1].map(|other| better(results, of_table_2(2), of_table_2(other), "packets"));
+        Found::new(format!("{:+.0} % over TCP, {:+.0} % over T/TCP", tcp.mean, transactions.mean))
             .below(tcp, 0.0)
             .above(transactions, 0.0)
-        }),
-    ),
-    (
-        "a-return-channel-of-1-kbit-s",
-        Measure::That(|results| {
-            let [stp, tcp] = [web::Way::Stp, web::Way::Tcp(Way::ALL[0])].map(web::narrow);
-            let change = better(results, stp, tcp, "latency_s");
-            let [stp, tcp] = [stp, tcp].map(|web| of(results, web, "latency_s").mean);
-            Found::new(format!("{stp:.1} s with STP, {tcp:.1} s with TCP")).below(change, -50.0)
-        }),
-    ),
+    }),
+    that("a-return-channel-of-1-kbit-s", |results| {
+        let [stp, tcp] = [web::Way::Stp, web::Way::Tcp(Way::ALL[0])].map(web::narrow);
+        let change = better(results, stp, tcp, "latency_s");
+        let [stp, tcp] = [stp, tcp].map(|web| of(results, web, "latency_s").mean);
+        Found::new(format!("{stp:.1} s with STP, {tcp:.1} s with TCP")).below(change, -50.0)
+    }),
 ];
 
 fn network(results: &Results, channel: Channel, way: usize, name: &str) -> Summary {
@@ -145,77 +130,53 @@ pub(super) fn commercial(results: &Results) -> Section {
 }
 
 const NETWORK_CLAIMS: &[(&str, Measure)] = &[
-    ("direcpc-forward-stp", Measure::Number(|results| network(results, DIRECPC, 0, "kbps"))),
-    ("direcpc-forward-tcp", Measure::Number(|results| network(results, DIRECPC, 1, "kbps"))),
-    (
-        "direcpc-in-return-stp",
-        Measure::Number(|results| network(results, DIRECPC, 0, "reverse_kbps")),
-    ),
-    (
-        "direcpc-in-return-tcp",
-        Measure::Number(|results| network(results, DIRECPC, 1, "reverse_kbps")),
-    ),
-    ("ricochet-forward-stp", Measure::Number(|results| network(results, RICOCHET, 0, "kbps"))),
-    ("ricochet-forward-tcp", Measure::Number(|results| network(results, RICOCHET, 1, "kbps"))),
-    (
-        "ricochet-in-return-stp",
-        Measure::Number(|results| network(results, RICOCHET, 0, "reverse_kbps")),
-    ),
-    (
-        "ricochet-in-return-tcp",
-        Measure::Number(|results| network(results, RICOCHET, 1, "reverse_kbps")),
-    ),
-    (
-        "direcpc-stp-is-better-both-ways",
-        Measure::That(|results| {
-            let keys = [0, 1].map(|way| DIRECPC.key(WAYS[way].0));
-            let of = |name| {
-                relative_gain(
-                    &results.values(NETWORKS, &keys[0], name),
-                    &results.values(NETWORKS, &keys[1], name),
-                )
-                .scaled(100.0)
-            };
-            let [forward, back] = ["kbps", "reverse_kbps"].map(of);
-            Found::new(format!("{:+.0} % forward, {:+.0} % in return", forward.mean, back.mean))
-                .above(forward, 0.0)
-                .below(back, -50.0)
-        }),
-    ),
-    (
-        "ricochet-stp-is-better",
-        Measure::That(|results| {
-            let keys = [0, 1].map(|way| RICOCHET.key(WAYS[way].0));
-            let change = relative_gain(
-                &results.values(NETWORKS, &keys[0], "kbps"),
-                &results.values(NETWORKS, &keys[1], "kbps"),
+    number("direcpc-forward-stp", |results| network(results, DIRECPC, 0, "kbps")),
+    number("direcpc-forward-tcp", |results| network(results, DIRECPC, 1, "kbps")),
+    number("direcpc-in-return-stp", |results| network(results, DIRECPC, 0, "reverse_kbps")),
+    number("direcpc-in-return-tcp", |results| network(results, DIRECPC, 1, "reverse_kbps")),
+    number("ricochet-forward-stp", |results| network(results, RICOCHET, 0, "kbps")),
+    number("ricochet-forward-tcp", |results| network(results, RICOCHET, 1, "kbps")),
+    number("ricochet-in-return-stp", |results| network(results, RICOCHET, 0, "reverse_kbps")),
+    number("ricochet-in-return-tcp", |results| network(results, RICOCHET, 1, "reverse_kbps")),
+    that("direcpc-stp-is-better-both-ways", |results| {
+        let keys = [0, 1].map(|way| DIRECPC.key(WAYS[way].0));
+        let of = |name| {
+            relative_gain(
+                &results.values(NETWORKS, &keys[0], name),
+                &results.values(NETWORKS, &keys[1], name),
             )
-            .scaled(100.0);
-            Found::new(format!("{:+.1} %", change.mean)).above(change, 0.0)
-        }),
-    ),
-    (
-        "queues-of-15-s",
-        Measure::That(|results| {
-            let queue = network(results, RICOCHET, 0, "queue_s");
-            Found::new(format!("{:.1} s", queue.mean)).between(queue, 12.0, 16.0)
-        }),
-    ),
-    (
-        "red-would-help-there",
-        Measure::That(|results| {
-            let keys = [WITH_RED, RICOCHET].map(|channel| channel.key(WAYS[0].0));
-            let of = |name| {
-                relative_gain(
-                    &results.values(NETWORKS, &keys[0], name),
-                    &results.values(NETWORKS, &keys[1], name),
-                )
-                .scaled(100.0)
-            };
-            let [kbps, queue] = ["kbps", "queue_s"].map(of);
-            Found::new(format!("queue {:+.0} %, throughput {:+.0} %", queue.mean, kbps.mean))
-                .above(kbps, -20.0)
-                .below(queue, -50.0)
-        }),
-    ),
+            .scaled(100.0)
+        };
+        let [forward, back] = ["kbps", "reverse_kbps"].map(of);
+        Found::new(format!("{:+.0} % forward, {:+.0} % in return", forward.mean, back.mean))
+            .above(forward, 0.0)
+            .below(back, -50.0)
+    }),
+    that("ricochet-stp-is-better", |results| {
+        let keys = [0, 1].map(|way| RICOCHET.key(WAYS[way].0));
+        let change = relative_gain(
+            &results.values(NETWORKS, &keys[0], "kbps"),
+            &results.values(NETWORKS, &keys[1], "kbps"),
+        )
+        .scaled(100.0);
+        Found::new(format!("{:+.1} %", change.mean)).above(change, 0.0)
+    }),
+    that("queues-of-15-s", |results| {
+        let queue = network(results, RICOCHET, 0, "queue_s");
+        Found::new(format!("{:.1} s", queue.mean)).between(queue, 12.0, 16.0)
+    }),
+    that("red-would-help-there", |results| {
+        let keys = [WITH_RED, RICOCHET].map(|channel| channel.key(WAYS[0].0));
+        let of = |name| {
+            relative_gain(
+                &results.values(NETWORKS, &keys[0], name),
+                &results.values(NETWORKS, &keys[1], name),
+            )
+            .scaled(100.0)
+        };
+        let [kbps, queue] = ["kbps", "queue_s"].map(of);
+        Found::new(format!("queue {:+.0} %, throughput {:+.0} %", queue.mean, kbps.mean))
+            .above(kbps, -20.0)
+            .below(queue, -50.0)
+    }),
 ];

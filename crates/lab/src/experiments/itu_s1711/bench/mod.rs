@@ -1,4 +1,4 @@
-//! The measurements of annex 3: files over a satellite, with gateways and without.
+//! The measurements of annex 3: files over a satellite with and without gateways.
 //!
 //! ```text
 //!   two segments    hosts ─ gateway ── satellite ── host
@@ -7,8 +7,9 @@
 
 mod trials;
 
+use super::super::network::{direction, ethernet, limited, transfer};
 use super::super::{Draw, Values};
-use satlink::{DirectionConfig, GilbertElliott, Limit, LinkConfig, QueueConfig};
+use satlink::{DirectionConfig, GilbertElliott, Limit, LinkConfig};
 use sim::scenario::files::{Files, Transports};
 use simtcp::{DelayedAck, InitialWindow, RtoConfig, TcpConfig};
 pub(super) use trials::*;
@@ -16,14 +17,14 @@ use units::{BitRate, Span};
 use xstp::congestion::Controller;
 use xstp::session::{SessionConfig, StpPolicy};
 
-/// Who carries the files.
+/// The division of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// TCP from end to end.
+    /// End-to-end TCP.
     Plain,
-    /// A gateway before the satellite, TCP with a large window behind it.
+    /// A gateway before the satellite, and TCP with a large window behind it.
     Two,
-    /// Gateways on both sides, XSTP at the satellite's rate between them.
+    /// Gateways on both sides, with XSTP at the satellite's rate between them.
     Three,
 }
 
@@ -37,26 +38,26 @@ impl Way {
     }
 }
 
-/// What the satellite does to bits.
+/// Loss model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Errors {
-    /// Each bit is in error with this probability.
+    /// Bit error ratio.
     Ratio(f64),
-    /// As many bits in error, in bursts of so many packets on average that are all lost.
+    /// The same bit error ratio in bursts that corrupt `.1` packets on average.
     Bursts(f64, u32),
-    /// This share of packets lost in the Internet instead.
+    /// Packet loss ratio in the Internet.
     Internet(f64),
 }
 
-/// Whose TCP the hosts have, as far as it matters here.
+/// The TCP of the hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum System {
-    /// None in particular: acknowledgements wait for 200 ms, as Windows 2000's do.
+    /// A common TCP: acknowledgements are delayed by 200 ms, as in Windows 2000.
     Usual,
-    /// Solaris 7, of sections 2.1 and 2.3: they wait for 50 ms, and retransmissions for 200 ms at
-    /// least and 3 s at first (`tcp_deferred_ack_interval`, `tcp_rexmit_interval_min` and
-    /// `_initial`); it takes SACK from others but does not ask for it (`tcp_sack_permitted` 1), and
-    /// is of 1998: no limited transmit, and acknowledgements are counted.
+    /// Solaris 7 of sections 2.1 and 2.3: acknowledgements are delayed by 50 ms, the retransmission
+    /// timeout is at least 200 ms and initially 3 s (`tcp_deferred_ack_interval`,
+    /// `tcp_rexmit_interval_min` and `_initial`). It accepts SACK but does not offer it
+    /// (`tcp_sack_permitted` 1), has no limited transmit, and counts acknowledgements.
     Solaris,
 }
 
@@ -81,16 +82,16 @@ impl System {
     }
 }
 
-/// What of the protocol between the gateways of three segments is not given, and varied.
+/// Variations of the protocol between the gateways, which the document does not specify.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Space {
     /// XSTP at 97 % of the satellite's rate, with windows that do not limit it.
     Taken,
-    /// The same with windows of so many segments for each connection.
+    /// The same with windows of so many segments per connection.
     Window(u32),
-    /// The same with TCP's rules for the window in place of a rate.
+    /// The same with NewReno in place of a configured rate.
     NewReno,
-    /// The same at this share of the satellite's rate, percent.
+    /// The same at this percentage of the satellite's rate.
     Share(u64),
 }
 
@@ -105,7 +106,6 @@ impl Space {
     }
 }
 
-/// A measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Trial {
     pub(super) way: Way,
@@ -113,35 +113,35 @@ pub(super) struct Trial {
     pub(super) kbps: u64,
     pub(super) round_trip_ms: u64,
     pub(super) errors: Errors,
-    /// The hosts' TCP, and bytes of their windows.
+    /// TCP of the hosts, and their windows in octets.
     pub(super) system: System,
     pub(super) window: u64,
-    /// Between gateways of three segments.
+    /// Protocol between the gateways of three segments.
     pub(super) space: Space,
-    /// Kbit/s that each host has; none: as many as it likes.
+    /// Rate of each host's access in kbit/s; `None` for 100 Mbit/s.
     pub(super) each_kbps: Option<u64>,
     pub(super) seconds: u64,
-    /// UDP at this rate beside them.
+    /// Rate of parallel UDP traffic in kbit/s.
     pub(super) udp_kbps: Option<u64>,
 }
 
-/// Windows of hosts: 8 kbytes, which Windows NT, 95 and 98 as well as Solaris round up to whole
-/// segments (its registry's default is 8,760 on Ethernet; `MSS_ROUNDUP` in Solaris's `tcp.c`);
+/// Windows of hosts in octets: 8 kbytes, which Windows NT, 95 and 98 and Solaris round up to whole
+/// segments (the registry's default is 8,760 on Ethernet; `MSS_ROUNDUP` in Solaris's `tcp.c`);
 /// Windows 2000; FreeBSD 4 and others.
 pub(super) const SMALL: u64 = 8_760;
 pub(super) const WINDOWS_2000: u64 = 17_520;
 pub(super) const UNIX: u64 = 32_768;
-/// What a program on Windows 2000 has under way, which is less than the window: a socket's send
-/// buffer of 8,192 bytes, and one write of 4,096 beside it, which is what its workstations hand on
-/// at a time (Microsoft's articles 149525, and 311084 on satellite links).
+/// Outstanding data of an application on Windows 2000, which is less than the window: a send buffer
+/// of 8,192 octets and one write of 4,096 octets (Microsoft's articles 149525, and 311084 on
+/// satellite links).
 pub(super) const UNDER_WAY: u64 = 12_288;
-/// Bytes of data in a segment.
+/// Octets of data in a segment.
 const SEGMENT: u64 = 1_460;
-/// The round trip of the Internet's part in test 3.
+/// Round trip of the Internet part in test 3.
 const INTERNET: Span = Span::from_millis(200);
 
 impl Trial {
-    /// One connection without limits.
+    /// Returns a transfer of one connection without further limits.
     pub(super) const fn one(way: Way, kbps: u64, round_trip_ms: u64) -> Self {
         Self {
             way,
@@ -153,13 +153,12 @@ impl Trial {
             window: SMALL,
             space: Space::Taken,
             each_kbps: None,
-            // Half a minute of the fastest is as many packets as the slowest have in hours.
+            // 20 s at the highest rate have as many packets as hours at the lowest.
             seconds: if kbps > 2_048 { 20 } else { 60 },
             udp_kbps: None,
         }
     }
 
-    /// The name of a point.
     pub(super) fn key(&self) -> String {
         let Self { flows, kbps, round_trip_ms, window, seconds, .. } = self;
         let errors = match self.errors {
@@ -181,8 +180,8 @@ impl Trial {
         )
     }
 
-    /// From when on it is counted: after a fifth of the time, and for whole round trips, since a
-    /// window that is small comes in bursts.
+    /// Returns the start of the measurement: after a fifth of the time, so that a whole number of
+    /// round trips remains, because small windows are sent in bursts.
     fn settled(&self) -> Span {
         let until = Span::from_secs(self.seconds);
         let round_trip = Span::from_millis(self.round_trip_ms);
@@ -190,11 +189,16 @@ impl Trial {
         until - round_trip * trips
     }
 
+    /// Returns the interval between starts of connections.
+    pub(super) fn stagger(&self) -> Span {
+        Span::from_millis(10).min(Span::from_secs(1) / u64::from(self.flows))
+    }
+
     fn host(&self) -> TcpConfig {
         TcpConfig {
             window_scale: self.window > 65_535,
             receive_buffer: self.window,
-            // A sender must not be what limits it.
+            // The sender must not be the limit.
             send_buffer: (2 * self.window).max(65_536),
             initial_window: InitialWindow::Segments(2),
             ..self.system.tcp()
@@ -203,7 +207,7 @@ impl Trial {
 
     fn carriage(&self) -> Transports {
         let host = self.host();
-        // A gateway takes what hosts send at once.
+        // A gateway accepts the hosts' data immediately.
         let at_gateway = TcpConfig { receive_buffer: 1 << 18, window_scale: true, ..host.clone() };
         let near = TcpConfig { receive_buffer: self.window, ..at_gateway };
         let rate = BitRate::from_kbps(self.kbps);
@@ -246,13 +250,11 @@ impl Trial {
             Errors::Internet(_) => INTERNET,
             Errors::Ratio(_) | Errors::Bursts(..) => Span::ZERO,
         };
+        let delay = (Span::from_millis(self.round_trip_ms) - rest) / 2;
         LinkConfig::symmetric(DirectionConfig {
-            rate: Some(BitRate::from_kbps(self.kbps)),
-            delay: (Span::from_millis(self.round_trip_ms) - rest) / 2,
             bit_error_ratio: ratio,
             gilbert,
-            queue: QueueConfig { limit: Limit::BandwidthDelay(1.0), ..QueueConfig::default() },
-            ..DirectionConfig::default()
+            ..limited(BitRate::from_kbps(self.kbps), delay, Limit::BandwidthDelay(1.0))
         })
     }
 
@@ -261,10 +263,8 @@ impl Trial {
         match (self.way, self.errors) {
             (_, Errors::Internet(loss)) => {
                 let internet = LinkConfig::symmetric(DirectionConfig {
-                    rate: Some(BitRate::from_mbps(100)),
-                    delay: INTERNET / 2,
                     loss,
-                    ..DirectionConfig::default()
+                    ..direction(BitRate::from_mbps(100), INTERNET / 2)
                 });
                 (vec![internet, satellite, LinkConfig::default()], 1)
             }
@@ -274,29 +274,19 @@ impl Trial {
         }
     }
 
-    /// Sends for a while and counts what comes after a fifth of the time.
+    /// Runs the transfer and measures after a fifth of the time.
     pub(super) fn run(&self, draw: &Draw) -> Values {
         let (hops, gateway) = self.hops();
         let access = BitRate::from_kbps(self.each_kbps.unwrap_or(100_000));
         let until = Span::from_secs(self.seconds);
         let files = Files {
-            carriage: self.carriage(),
             flows: self.flows,
-            bytes: u64::MAX,
-            access: LinkConfig::symmetric(DirectionConfig {
-                rate: Some(access),
-                ..DirectionConfig::default()
-            }),
-            hops,
+            access: ethernet(access),
             gateway,
-            beside: None,
-            background_bps: 0.0,
             constant: self.udp_kbps.map(BitRate::from_kbps),
-            stagger: Span::from_millis(10).min(Span::from_secs(1) / u64::from(self.flows)),
+            stagger: self.stagger(),
             chance: Span::from_millis(50),
-            until,
-            seed: draw.seed,
-            run: draw.run,
+            ..transfer(self.carriage(), u64::MAX, hops, until, draw)
         };
         let carried = files.carry();
         let udp = carried.constant as f64 * 8.0 * 1_470.0 / 1_498.0 / until.as_secs_f64();
@@ -306,7 +296,7 @@ impl Trial {
     }
 }
 
-/// XSTP between gateways that are told the rate; connections share it evenly.
+/// Returns XSTP between gateways with a configured rate, which is divided evenly among connections.
 pub(super) fn space(kbps: u64, flows: u32, product: u64) -> SessionConfig {
     let base = SessionConfig::stp_1999();
     let share = kbps * 97 / 100 / u64::from(flows);
@@ -324,7 +314,7 @@ pub(super) fn space(kbps: u64, flows: u32, product: u64) -> SessionConfig {
     .with_low_rate_rules(4)
 }
 
-/// Bursts of `packets` on average that lose as many packets of 1,500 bytes as `ratio` would.
+/// Returns bursts of `packets` packets on average with the packet loss of `ratio` for 1,500 octets.
 fn bursts(ratio: f64, packets: u32) -> GilbertElliott {
     let lost = 1.0 - (1.0 - ratio).powi(12_000);
     let to_good = 1.0 / f64::from(packets);

@@ -1,40 +1,40 @@
-//! Which measurements annex 3 has, by its figures and tables, and what is varied of them.
+//! The measurements of annex 3 by figure and table, and their variations.
 
 use super::{Errors, SMALL, Space, System, Trial, UNDER_WAY, UNIX, WINDOWS_2000, Way};
 
-/// Rates of figures 10, 19 and 20, kbit/s.
+/// Rates of figures 10, 19 and 20 in kbit/s.
 pub(in super::super) const RATES: [u64; 5] = [1_000, 2_000, 5_000, 10_000, 45_000];
 /// Rates of figures 13 to 17.
 pub(in super::super) const VSAT: [u64; 4] = [384, 768, 1_152, 1_536];
 /// Connections of figures 21 to 25.
 pub(in super::super) const MANY: [u32; 3] = [50, 280, 350];
-/// Bit error ratios of figures 21 to 24: 0, 0.1 and 11 % of packets.
+/// Bit error ratios of figures 21 to 24: 0, 0.1 and 11 % packet loss.
 pub(in super::super) const RATIOS: [f64; 3] = [0.0, 1e-7, 1e-5];
-/// Packets lost in the Internet, figure 25.
+/// Packet loss ratios in the Internet of figure 25.
 pub(in super::super) const INTERNET_LOSS: [f64; 4] = [0.0, 0.001, 0.01, 0.1];
 /// Flows of figures 13 to 15.
 pub(in super::super) const SESSIONS: [u32; 3] = [1, 2, 8];
-/// Packets in a burst, figure 17.
+/// Mean lengths of error bursts of figure 17 in packets.
 pub(in super::super) const BURSTS: [u32; 3] = [1, 4, 16];
 
-/// Test B: 250 ms each way.
+/// Returns a transfer of test B: one-way delay 250 ms.
 pub(in super::super) fn test_b(way: Way, flows: u32, kbps: u64, errors: Errors) -> Trial {
     let one = Trial::one(way, kbps, 500);
     Trial { flows, errors, system: System::Usual, window: UNDER_WAY, ..one }
 }
 
-/// Test A: a real satellite.
+/// Returns a transfer of test A: a real satellite.
 pub(in super::super) fn test_a(flows: u32, kbps: u64) -> Trial {
     let one = Trial::one(Way::Two, kbps, 560);
     Trial { flows, system: System::Usual, window: UNIX, errors: Errors::Ratio(1e-9), ..one }
 }
 
-/// Table 13: UDP at 40 % beside one TCP.
+/// Returns table 13: UDP at 40 % of the rate parallel to one TCP connection.
 pub(in super::super) fn with_udp() -> Trial {
     Trial { udp_kbps: Some(2_048 * 2 / 5), ..test_a(1, 2_048) }
 }
 
-/// Test 2: many connections of 128 kbit/s.
+/// Returns a transfer of test 2: many connections of 128 kbit/s.
 pub(in super::super) fn many(way: Way, flows: u32, round_trip_ms: u64, ratio: f64) -> Trial {
     Trial {
         flows,
@@ -45,35 +45,35 @@ pub(in super::super) fn many(way: Way, flows: u32, round_trip_ms: u64, ratio: f6
     }
 }
 
-/// Test 3: losses in the Internet.
+/// Returns a transfer of test 3: losses in the Internet.
 pub(in super::super) fn internet(loss: f64) -> Trial {
     Trial { errors: Errors::Internet(loss), ..many(Way::Three, 150, 700, 0.0) }
 }
 
-/// Test 2 with hosts whose windows alone hold them to 128 kbit/s.
+/// Returns test 2 with hosts that only their windows limit to 128 kbit/s.
 pub(in super::super) fn without_lines(ratio: f64) -> Trial {
     Trial { each_kbps: None, ..many(Way::Plain, 350, 700, ratio) }
 }
 
-/// Test 2 with hosts whose acknowledgements wait for longer.
+/// Returns test 2 with hosts that delay acknowledgements for longer.
 pub(in super::super) fn usual_hosts(ratio: f64) -> Trial {
     Trial { system: System::Usual, ..many(Way::Plain, 350, 700, ratio) }
 }
 
-/// Test 2 with another protocol between the gateways.
+/// Returns test 2 with another protocol between the gateways.
 pub(in super::super) fn other_space(space: Space, ratio: f64) -> Trial {
     Trial { space, ..many(Way::Three, 350, 700, ratio) }
 }
 
-/// One connection with 8 kbytes that nothing rounds up, or as equation 1 takes them.
+/// Returns one connection with another window, such as 8 kbytes without rounding.
 pub(in super::super) fn unrounded(window: u64, round_trip_ms: u64) -> Trial {
     Trial { window, ..Trial::one(Way::Plain, 45_000, round_trip_ms) }
 }
 
-/// Windows of 8 kbytes: as equation 1 takes them, in powers of two, and in whole segments.
+/// Windows of 8 kbytes: as in equation 1, as a power of two, and in whole segments.
 pub(in super::super) const EIGHT_KBYTES: [u64; 3] = [8_000, 8_192, SMALL];
 
-/// What is tried between the gateways.
+/// Protocols between the gateways.
 pub(in super::super) const SPACES: [Space; 9] = [
     Space::Taken,
     Space::Window(8),
@@ -86,21 +86,21 @@ pub(in super::super) const SPACES: [Space; 9] = [
     Space::NewReno,
 ];
 
-/// Test B without a gateway, with other windows and round trips of one session.
+/// Returns test B without a gateway, with another window and round trip.
 pub(in super::super) fn other_host(window: u64, round_trip_ms: u64) -> Trial {
     Trial { window, round_trip_ms, ..test_b(Way::Plain, 1, 1_536, Errors::Ratio(1e-8)) }
 }
 
-/// Windows and round trips that are tried for figure 13.
+/// Alternative windows and round trips of figure 13.
 pub(in super::super) const OTHER_WINDOWS: [u64; 4] = [SMALL, UNDER_WAY, 16_384, WINDOWS_2000];
 pub(in super::super) const OTHER_ROUND_TRIPS: [u64; 2] = [500, 700];
 
-/// The 70 % rule: gateways, 700 ms, 1e-8.
+/// Returns a transfer of the 70 % rule: gateways, 700 ms, bit error ratio 1e-8.
 pub(in super::super) fn rule(kbps: u64) -> Trial {
     Trial { errors: Errors::Ratio(1e-8), ..Trial::one(Way::Three, kbps, 700) }
 }
 
-/// Figure 5: one connection with a window of so many bytes under errors.
+/// Returns a transfer of figure 5: one connection with a window of `window` octets under errors.
 pub(in super::super) fn figure_5(window: u64, ratio: f64) -> Trial {
     let one = Trial::one(Way::Plain, 10_000, 520);
     Trial { errors: Errors::Ratio(ratio), system: System::Usual, window, ..one }
@@ -111,11 +111,11 @@ pub(in super::super) const WINDOWS: [u64; 3] = [16_384, 65_535, 524_288];
 /// Its bit error ratios.
 pub(in super::super) const FIGURE_5: [f64; 5] = [1e-9, 1e-8, 1e-7, 1e-6, 1e-5];
 
-/// How often where errors are few and chance is large; and where a few percent are to be told.
+/// Replications where errors are rare, and where differences of a few percent matter.
 const OFTEN: u32 = 10;
 const MOST: u32 = 30;
 
-/// All of them, with how often each is run at most.
+/// Returns all transfers with their maximum numbers of replications.
 pub(in super::super) fn trials() -> Vec<(Trial, u32)> {
     let mut all = single_and_many();
     let mut put = |trial, often| all.push((trial, often));
@@ -139,7 +139,7 @@ pub(in super::super) fn trials() -> Vec<(Trial, u32)> {
     }
     for window in OTHER_WINDOWS {
         for round_trip in OTHER_ROUND_TRIPS {
-            // The one that was taken is there already.
+            // The chosen one is included above.
             if (window, round_trip) != (UNDER_WAY, 500) {
                 put(other_host(window, round_trip), 3);
             }
@@ -156,7 +156,7 @@ pub(in super::super) fn trials() -> Vec<(Trial, u32)> {
     all
 }
 
-/// Figures 10 and 19 to 24, and the 70 % rule.
+/// Returns the transfers of figures 10 and 19 to 24, and of the 70 % rule.
 fn single_and_many() -> Vec<(Trial, u32)> {
     let mut all = Vec::new();
     let mut put = |trial, often| all.push((trial, often));
@@ -167,7 +167,7 @@ fn single_and_many() -> Vec<(Trial, u32)> {
         }
         for flows in MANY {
             for ratio in RATIOS {
-                // What is said of 200 ms under errors is near its bound.
+                // The claim about 200 ms with errors is close to its bound.
                 let often = if (round_trip, ratio) == (200, RATIOS[2]) { MOST } else { 3 };
                 put(many(Way::Plain, flows, round_trip, ratio), often);
                 put(many(Way::Three, flows, round_trip, ratio), often);

@@ -2,7 +2,7 @@
 
 use super::super::ATM;
 use super::super::atm::{ENDLESS, FTP_SOCKETS, FULL, QUEUES, SOCKETS, Trial, WINDOWS};
-use crate::experiments::publication::{Found, Measure, page};
+use crate::experiments::publication::{Found, Measure, number, page, that};
 use crate::experiments::{Results, Section, Series, Summary, Table};
 
 fn of(results: &Results, trial: Trial, name: &str) -> Summary {
@@ -21,7 +21,6 @@ fn gigabit(window: u64, queue: u64) -> Trial {
     Trial::Gigabit { window, queue }
 }
 
-/// The section.
 pub(super) fn section(results: &Results) -> Section {
     let by_socket = |satellite: bool, name: &str| {
         let at = |socket: u64| (socket as f64 / 1e3, mbps(results, atm(socket, satellite)));
@@ -44,7 +43,7 @@ pub(super) fn section(results: &Results) -> Section {
     }
 }
 
-/// A file between memories, by the size of sockets.
+/// Returns the table of transfers between memories by socket buffer.
 fn ftp(results: &Results) -> Table {
     let row = |socket: u64| {
         let found = mbps(results, Trial::File { socket });
@@ -56,48 +55,31 @@ fn ftp(results: &Results) -> Table {
 page!(PAGE = "itu-s1711/atm");
 
 const CLAIMS: &[(&str, Measure)] = &[
-    ("sockets-of-6-mbytes-ipv4", Measure::Number(|results| mbps(results, atm(6_000, true)))),
-    (
-        "share-of-what-there-is-without-the-satellite",
-        Measure::Number(|results| {
-            let [far, near] =
-                [true, false].map(|satellite| mbps(results, atm(6_000, satellite)).mean);
-            Summary::of(&[100.0 * far / near])
-        }),
-    ),
-    (
-        "about-6-mbytes-are-needed",
-        Measure::That(|results| {
-            let all = [4_000, 6_000, 8_000].map(|socket| mbps(results, atm(socket, true)).mean);
-            let [less, enough] = [all[0] / all[2], all[1] / all[2]].map(|share| share * 100.0);
-            Found::new(format!("{less:.0} and {enough:.0} %"))
-                .below(Summary::of(&[less]), 90.0)
-                .above(Summary::of(&[enough]), 95.0)
-        }),
-    ),
-    (
-        "routers-of-the-time-have-too-short-queues",
-        Measure::That(|results| {
-            let found = mbps(results, gigabit(FULL, QUEUES[0]));
-            Found::new(format!("{:.1} Mbit/s", found.mean)).below(found, 13.5)
-        }),
-    ),
-    ("the-fullest-queue", Measure::Number(|results| of(results, gigabit(FULL, ENDLESS), "queue"))),
-    (
-        "no-more-than-half-of-the-window",
-        Measure::That(|results| {
-            let lost = of(results, gigabit(FULL, QUEUES[2]), "overflowed");
-            Found::new(format!("{:.0} packets", lost.mean)).below(lost, 0.5)
-        }),
-    ),
-    (
-        "the-window-that-fills-the-line-is-the-best",
-        Measure::That(|results| {
-            let all =
-                [4_500, FULL, 9_000].map(|window| mbps(results, gigabit(window, ENDLESS)).mean);
-            Found::new(format!("{:.0}, {:.0} and {:.0} Mbit/s", all[0], all[1], all[2]))
-                .above(Summary::of(&[all[1] / all[0]]), 1.1)
-                .below(Summary::of(&[all[2] / all[1]]), 1.05)
-        }),
-    ),
+    number("sockets-of-6-mbytes-ipv4", |results| mbps(results, atm(6_000, true))),
+    number("share-of-what-there-is-without-the-satellite", |results| {
+        let [far, near] = [true, false].map(|satellite| mbps(results, atm(6_000, satellite)).mean);
+        Summary::of(&[100.0 * far / near])
+    }),
+    that("about-6-mbytes-are-needed", |results| {
+        let all = [4_000, 6_000, 8_000].map(|socket| mbps(results, atm(socket, true)).mean);
+        let [less, enough] = [all[0] / all[2], all[1] / all[2]].map(|share| share * 100.0);
+        Found::new(format!("{less:.0} and {enough:.0} %"))
+            .below(Summary::of(&[less]), 90.0)
+            .above(Summary::of(&[enough]), 95.0)
+    }),
+    that("routers-of-the-time-have-too-short-queues", |results| {
+        let found = mbps(results, gigabit(FULL, QUEUES[0]));
+        Found::new(format!("{:.1} Mbit/s", found.mean)).below(found, 13.5)
+    }),
+    number("the-fullest-queue", |results| of(results, gigabit(FULL, ENDLESS), "queue")),
+    that("no-more-than-half-of-the-window", |results| {
+        let lost = of(results, gigabit(FULL, QUEUES[2]), "overflowed");
+        Found::new(format!("{:.0} packets", lost.mean)).below(lost, 0.5)
+    }),
+    that("the-window-that-fills-the-line-is-the-best", |results| {
+        let all = [4_500, FULL, 9_000].map(|window| mbps(results, gigabit(window, ENDLESS)).mean);
+        Found::new(format!("{:.0}, {:.0} and {:.0} Mbit/s", all[0], all[1], all[2]))
+            .above(Summary::of(&[all[1] / all[0]]), 1.1)
+            .below(Summary::of(&[all[2] / all[1]]), 1.05)
+    }),
 ];

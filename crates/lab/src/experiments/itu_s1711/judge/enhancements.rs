@@ -1,4 +1,4 @@
-//! Annex 2, table 3: a cell for each enhancement and impairment, and ours measured.
+//! Annex 2, table 3: a cell for each enhancement and impairment.
 
 use super::super::MATRIX;
 use super::super::enhancements::{Impairment, all, key};
@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 page!(PAGE = "itu-s1711/enhancements");
 
-/// What table 3 says of an enhancement under an impairment.
+/// The statement of table 3 about an enhancement under an impairment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Says {
@@ -21,7 +21,7 @@ enum Says {
 
 use Says::{Irrelevant, No, Partly, Yes};
 
-/// Gains of less count as none, percent.
+/// Gains below this count as none, percent.
 const GAIN: f64 = 5.0;
 
 impl Says {
@@ -35,7 +35,7 @@ impl Says {
     }
 }
 
-/// How much more there is with it, percent.
+/// Returns the gain of an enhancement in percent.
 fn gain(results: &Results, name: &str, impairment: Impairment) -> Summary {
     let (with, without) = (key(name, true, impairment), key(name, false, impairment));
     results.paired(MATRIX, &with, &without, "score", more)
@@ -45,13 +45,12 @@ fn more(with: f64, without: f64) -> f64 {
     100.0 * (with / without - 1.0)
 }
 
-/// The claim about an enhancement and an impairment.
 fn claim(enhancement: &str, impairment: Impairment) -> (&'static Claim, Says) {
     let claim = PAGE.claim(&format!("{enhancement}: {}", impairment.name()));
     (claim, claim.test().expect("what the table says"))
 }
 
-/// Those that table 3 has a row for.
+/// Returns the enhancements with a row in table 3.
 fn published() -> impl Iterator<Item = &'static str> {
     PAGE.claims().iter().filter_map(|claim| claim.id().strip_suffix(": latency"))
 }
@@ -62,7 +61,6 @@ fn cell(results: &Results, enhancement: &str, impairment: Impairment) -> Cell {
     claim.holds(says.holds(gain), format!("{:+.1} %", gain.mean), Some(gain))
 }
 
-/// The section.
 pub(super) fn section(results: &Results) -> Section {
     let columns = [Impairment::Latency, Impairment::Product, Impairment::Errors];
     let cells = published().flat_map(|name| columns.map(|column| cell(results, name, column)));
@@ -73,7 +71,7 @@ pub(super) fn section(results: &Results) -> Section {
     }
 }
 
-/// Entries that differ, with what their reason names varied.
+/// Returns the entries that differ, measured with a variation of the suspected reason.
 fn reasons(results: &Results) -> Table {
     let percent = |gain: Summary| match gain.interval() {
         Some([low, high]) => format!("{:+.1} % ({low:+.1} to {high:+.1})", gain.mean),

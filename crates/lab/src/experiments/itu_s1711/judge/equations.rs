@@ -1,12 +1,12 @@
 //! Annex 1: equations 1 to 3, tables 1 and 2.
 
 use super::super::equations::{LENGTHS, ORBITS, RATES, slow_start, throughput};
-use crate::experiments::publication::{Found, Measure, page};
+use crate::experiments::publication::{Found, Measure, page, that};
 use crate::experiments::{Cell, Results, Section, Summary, Table, Verdict};
 
-/// The largest window without scaling, bytes.
+/// The largest window without scaling in octets.
 const WINDOW: f64 = 65_535.0;
-/// Which of `LENGTHS` is taken: the third, 1 kbyte.
+/// The packet length used here: 1 kbyte.
 const TAKEN: f64 = LENGTHS[2].1;
 
 fn table_2(length: f64) -> Vec<Cell> {
@@ -21,7 +21,6 @@ fn table_2(length: f64) -> Vec<Cell> {
     cells
 }
 
-/// The section.
 pub(super) fn section(results: &Results) -> Section {
     let table = PAGE.claim("table-1");
     let table_1 = ORBITS.into_iter().zip(table.values::<[f64; 4]>()).map(
@@ -48,48 +47,33 @@ fn lengths() -> Table {
 page!(PAGE = "itu-s1711/equations");
 
 const CLAIMS: &[(&str, Measure)] = &[
-    (
-        "table-2-is-for-packets-of-1-kbit",
-        Measure::That(|_| {
-            let agree = |length| {
-                table_2(length).iter().filter(|cell| cell.verdict == Verdict::Agrees).count()
-            };
-            let found = agree(LENGTHS[0].1);
-            Found::new(format!("{found} of 12; {} with 1 kbyte", agree(TAKEN)))
-                .above(Summary::exact(found as f64), 6.0)
-        }),
-    ),
-    (
-        "delayed-acknowledgements-lengthen-slow-start",
-        Measure::That(|_| {
-            let ratios = ORBITS.into_iter().flat_map(|(_, round_trip)| {
-                RATES.map(|(_, rate)| {
-                    slow_start(round_trip, rate, TAKEN, 1.5)
-                        / slow_start(round_trip, rate, TAKEN, 2.0)
-                })
-            });
-            let ratios: Vec<f64> = ratios.collect();
-            let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
-            let most = ratios.iter().copied().fold(0.0, f64::max);
-            Found::new(format!("{least:.2} to {most:.2} times as long"))
-                .above(Summary::exact(least), 1.0)
-        }),
-    ),
-    (
-        "64-kbytes-do-not-fill-a-satellite-channel",
-        Measure::That(|_| {
-            let rate = throughput(WINDOW, 0.52) * 8.0 / 1e6;
-            Found::new(format!("{rate:.2} Mbit/s")).below(Summary::exact(rate), 2.0)
-        }),
-    ),
-    (
-        "gateways-matter-above-256-kbit-s",
-        Measure::That(|_| {
-            let [unix, windows] =
-                [16_384.0, 17_520.0].map(|window| throughput(window, 0.52) / 125.0);
-            Found::new(format!("{unix:.0} and {windows:.0} kbit/s"))
-                .between(Summary::exact(unix), 230.4, 281.6)
-                .between(Summary::exact(windows), 230.4, 281.6)
-        }),
-    ),
+    that("table-2-is-for-packets-of-1-kbit", |_| {
+        let agree =
+            |length| table_2(length).iter().filter(|cell| cell.verdict == Verdict::Agrees).count();
+        let found = agree(LENGTHS[0].1);
+        Found::new(format!("{found} of 12; {} with 1 kbyte", agree(TAKEN)))
+            .above(Summary::exact(found as f64), 6.0)
+    }),
+    that("delayed-acknowledgements-lengthen-slow-start", |_| {
+        let ratios = ORBITS.into_iter().flat_map(|(_, round_trip)| {
+            RATES.map(|(_, rate)| {
+                slow_start(round_trip, rate, TAKEN, 1.5) / slow_start(round_trip, rate, TAKEN, 2.0)
+            })
+        });
+        let ratios: Vec<f64> = ratios.collect();
+        let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = ratios.iter().copied().fold(0.0, f64::max);
+        Found::new(format!("{least:.2} to {most:.2} times as long"))
+            .above(Summary::exact(least), 1.0)
+    }),
+    that("64-kbytes-do-not-fill-a-satellite-channel", |_| {
+        let rate = throughput(WINDOW, 0.52) * 8.0 / 1e6;
+        Found::new(format!("{rate:.2} Mbit/s")).below(Summary::exact(rate), 2.0)
+    }),
+    that("gateways-matter-above-256-kbit-s", |_| {
+        let [unix, windows] = [16_384.0, 17_520.0].map(|window| throughput(window, 0.52) / 125.0);
+        Found::new(format!("{unix:.0} and {windows:.0} kbit/s"))
+            .between(Summary::exact(unix), 230.4, 281.6)
+            .between(Summary::exact(windows), 230.4, 281.6)
+    }),
 ];

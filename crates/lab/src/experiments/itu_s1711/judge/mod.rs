@@ -1,4 +1,4 @@
-//! What the recommendation states, and what becomes of it.
+//! Evaluation of the recommendation's claims.
 
 mod arithmetic;
 mod atm;
@@ -14,7 +14,6 @@ use crate::experiments::{Outcome, Results, Setting};
 
 paper!(PAPER = "itu-s1711");
 
-/// Judges all results.
 pub(super) fn judge(_: &Setting, results: &Results) -> Outcome {
     Outcome {
         summary: PAPER.summary(&[]),

@@ -1,14 +1,14 @@
-//! Table 22 and figure 53: web pages by three ways of HTTP.
+//! Table 22 and figure 53: web pages with three variants of HTTP.
 
 use super::super::PAGES;
 use super::super::pages::{Fetch, Variant, WAYS};
-use crate::experiments::publication::{Claim, Found, Measure, page};
+use crate::experiments::publication::{Claim, Found, Measure, page, that};
 use crate::experiments::{Cell, Figure, Results, Section, Series, Summary, Table};
 use sim::traffic::{Http, S1711_PAGES};
 
 page!(PAGE = "itu-s1711/pages");
 
-/// A column of table 22; pages as table 21, ways as `WAYS`.
+/// Returns a column of table 22, indexed by page as table 21 and by variant as `WAYS`.
 fn published(column: &str) -> [[f64; 3]; 5] {
     PAGE.claim(column).values()
 }
@@ -25,7 +25,6 @@ fn taken(results: &Results, page: usize, way: usize, name: &str) -> Summary {
     of(results, fetch(page, way, Variant::Taken), name)
 }
 
-/// The section.
 pub(super) fn section(results: &Results) -> Section {
     let [time, packets, connections] =
         ["time", "packets", "connections"].map(|column| (PAGE.claim(column), published(column)));
@@ -40,7 +39,7 @@ pub(super) fn section(results: &Results) -> Section {
             cells.push(cell(&time, "time", "seconds"));
             cells.push(cell(&packets, "packets", "packets"));
             cells.push(match WAYS[way].1 {
-                // Ours take these from the table.
+                // The simulation takes these from the table.
                 Http::PerElement { .. } => {
                     connections.0.no_cell(name("connections"), connections.1[page][way])
                 }
@@ -59,7 +58,7 @@ pub(super) fn section(results: &Results) -> Section {
     }
 }
 
-/// When each element of RBLAB was there, figure 53.
+/// Returns figure 53: the completion time of each element of RBLAB.
 fn sequence(results: &Results) -> Figure {
     let line = |way: usize| {
         let values = results.of(PAGES, &fetch(4, way, Variant::Taken).key());
@@ -89,7 +88,7 @@ fn others(results: &Results, column: &str, name: &str) -> Table {
     Table { head, ..PAGE.table(&format!("table-22-{name}"), rows) }
 }
 
-/// How much less the second way takes than the first, percent, for each page.
+/// Returns how much less time the second variant takes than the first, in percent, for each page.
 fn less(results: &Results, first: usize, second: usize) -> [Summary; 5] {
     [0, 1, 2, 3, 4].map(|page| {
         let key = |way| fetch(page, way, Variant::Taken).key();
@@ -106,31 +105,22 @@ fn all_less(results: &Results, first: usize, second: usize) -> Found {
 }
 
 const CLAIMS: &[(&str, Measure)] = &[
-    ("pipelining-is-the-best", Measure::That(|results| all_less(results, 0, 2))),
-    (
-        "pipelining-is-better-than-one-after-the-other",
-        Measure::That(|results| all_less(results, 1, 2)),
-    ),
-    ("http-1_0-is-faster-than-serial-http-1_1", Measure::That(|results| all_less(results, 1, 0))),
-    (
-        "http-1_0-makes-more-packets",
-        Measure::That(|results| {
-            let mut found = Found::new("");
-            let mut words = Vec::new();
-            for page in 0..5 {
-                let packets = [0, 1, 2].map(|way| taken(results, page, way, "packets"));
-                let most = packets[1].mean.max(packets[2].mean);
-                words.push(format!("{:.0} over {most:.0}", packets[0].mean));
-                found = found.above(packets[0], most);
-            }
-            found.in_words(words.join(", "))
-        }),
-    ),
-    (
-        "without-pipelining-a-round-trip-for-each-element",
-        Measure::That(|results| {
-            let trips = taken(results, 4, 1, "seconds").scaled(1.0 / 0.54);
-            Found::new(format!("{:.1} round trips", trips.mean)).between(trips, 9.0, 11.5)
-        }),
-    ),
+    that("pipelining-is-the-best", |results| all_less(results, 0, 2)),
+    that("pipelining-is-better-than-one-after-the-other", |results| all_less(results, 1, 2)),
+    that("http-1_0-is-faster-than-serial-http-1_1", |results| all_less(results, 1, 0)),
+    that("http-1_0-makes-more-packets", |results| {
+        let mut found = Found::new("");
+        let mut words = Vec::new();
+        for page in 0..5 {
+            let packets = [0, 1, 2].map(|way| taken(results, page, way, "packets"));
+            let most = packets[1].mean.max(packets[2].mean);
+            words.push(format!("{:.0} over {most:.0}", packets[0].mean));
+            found = found.above(packets[0], most);
+        }
+        found.in_words(words.join(", "))
+    }),
+    that("without-pipelining-a-round-trip-for-each-element", |results| {
+        let trips = taken(results, 4, 1, "seconds").scaled(1.0 / 0.54);
+        Found::new(format!("{:.1} round trips", trips.mean)).between(trips, 9.0, 11.5)
+    }),
 ];

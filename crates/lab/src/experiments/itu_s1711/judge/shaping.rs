@@ -2,7 +2,7 @@
 
 use super::super::SHAPING;
 use super::super::shaping::{BEST, BUCKETS, QUEUES, SOCKET, SOCKETS, Trial};
-use crate::experiments::publication::{Found, Measure, page};
+use crate::experiments::publication::{Found, Measure, number, page, that};
 use crate::experiments::{Results, Section, Series, Summary, Table};
 
 fn of(results: &Results, trial: Trial, name: &str) -> Summary {
@@ -17,7 +17,6 @@ fn unshaped() -> Trial {
     Trial { bucket: None, ..Trial::bucket(BEST) }
 }
 
-/// The section.
 pub(super) fn section(results: &Results) -> Section {
     let by_socket = |satellite: bool, name: &str| {
         let at = |socket| (socket as f64 / 1e3, mbps(results, Trial::socket(socket, satellite)));
@@ -56,45 +55,33 @@ fn table(results: &Results) -> Table {
 page!(PAGE = "itu-s1711/shaping");
 
 const CLAIMS: &[(&str, Measure)] = &[
-    ("shaped-over-540-ms", Measure::Number(|results| mbps(results, Trial::socket(SOCKET, true)))),
-    (
-        "share-of-what-there-is-without-the-satellite",
-        Measure::Number(|results| {
-            let [far, near] =
-                [true, false].map(|satellite| mbps(results, Trial::socket(SOCKET, satellite)).mean);
-            Summary::of(&[100.0 * far / near])
-        }),
-    ),
-    (
-        "shaping-makes-up-for-the-router-s-queue",
-        Measure::That(|results| {
-            let [with, without] =
-                [Trial::bucket(BEST), unshaped()].map(|trial| mbps(results, trial).mean);
-            Found::new(format!("{with:.0} in place of {without:.1} Mbit/s"))
-                .above(Summary::of(&[with / without]), 10.0)
-        }),
-    ),
-    (
-        "a-bucket-of-120-to-130-kbytes-is-the-best",
-        Measure::That(|results| {
-            let all = BUCKETS.map(|bucket| mbps(results, Trial::bucket(bucket)).mean);
-            let best = all.iter().copied().fold(0.0, f64::max);
-            let share = |bucket| 100.0 * mbps(results, Trial::bucket(bucket)).mean / best;
-            let found = [96, BEST].map(share);
-            Found::new(format!("96 and 125 kbytes: {:.0} and {:.0} %", found[0], found[1]))
-                .below(Summary::of(&[found[0]]), 90.0)
-                .above(Summary::of(&[found[1]]), 98.0)
-        }),
-    ),
-    (
-        "above-that-there-are-losses",
-        Measure::That(|results| {
-            let lost = |bucket| of(results, Trial::bucket(bucket), "overflowed");
-            let found = [BEST, 160, 200, 256].map(lost);
-            let words = found.map(|lost| format!("{:.0}", lost.mean)).join(", ");
-            Found::new(format!("125, 160, 200 and 256 kbytes: {words} packets"))
-                .below(found[0], 0.5)
-                .above(found[1], 0.0)
-        }),
-    ),
+    number("shaped-over-540-ms", |results| mbps(results, Trial::socket(SOCKET, true))),
+    number("share-of-what-there-is-without-the-satellite", |results| {
+        let [far, near] =
+            [true, false].map(|satellite| mbps(results, Trial::socket(SOCKET, satellite)).mean);
+        Summary::of(&[100.0 * far / near])
+    }),
+    that("shaping-makes-up-for-the-router-s-queue", |results| {
+        let [with, without] =
+            [Trial::bucket(BEST), unshaped()].map(|trial| mbps(results, trial).mean);
+        Found::new(format!("{with:.0} in place of {without:.1} Mbit/s"))
+            .above(Summary::of(&[with / without]), 10.0)
+    }),
+    that("a-bucket-of-120-to-130-kbytes-is-the-best", |results| {
+        let all = BUCKETS.map(|bucket| mbps(results, Trial::bucket(bucket)).mean);
+        let best = all.iter().copied().fold(0.0, f64::max);
+        let share = |bucket| 100.0 * mbps(results, Trial::bucket(bucket)).mean / best;
+        let found = [96, BEST].map(share);
+        Found::new(format!("96 and 125 kbytes: {:.0} and {:.0} %", found[0], found[1]))
+            .below(Summary::of(&[found[0]]), 90.0)
+            .above(Summary::of(&[found[1]]), 98.0)
+    }),
+    that("above-that-there-are-losses", |results| {
+        let lost = |bucket| of(results, Trial::bucket(bucket), "overflowed");
+        let found = [BEST, 160, 200, 256].map(lost);
+        let words = found.map(|lost| format!("{:.0}", lost.mean)).join(", ");
+        Found::new(format!("125, 160, 200 and 256 kbytes: {words} packets"))
+            .below(found[0], 0.5)
+            .above(found[1], 0.0)
+    }),
 ];

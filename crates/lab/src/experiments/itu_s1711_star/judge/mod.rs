@@ -1,4 +1,4 @@
-//! What is stated, and what becomes of it.
+//! Evaluation of the section's claims.
 
 mod tables;
 mod weather;
@@ -14,7 +14,6 @@ paper!(PAPER = "itu-s1711-star");
 page!(PAGE = "itu-s1711-star/clusters");
 page!(SPLITTING = "itu-s1711-star/splitting");
 
-/// Judges all results.
 pub(super) fn judge(setting: &Setting, results: &Results) -> Outcome {
     let seen = Seen { results };
     let values = values(setting, &seen);
@@ -44,7 +43,7 @@ impl Seen<'_> {
         self.results.summary(CLUSTER, &number.to_string(), name)
     }
 
-    /// A stack's throughput over another's, less one, in pairs of runs.
+    /// Returns the ratio of two stacks' throughputs less one, paired by run.
     fn gain(&self, first: &str, second: &str, bytes: u64) -> Summary {
         let values = |stack: &str| {
             self.results.values(STACK, &format!("{stack}/{bytes}"), "throughput_kbps")
@@ -68,13 +67,13 @@ fn values(setting: &Setting, seen: &Seen<'_>) -> [(&'static str, String); 7] {
     ]
 }
 
-/// The mean of a table's first column.
+/// Returns the mean of a table's first column.
 fn mean_of<const N: usize>(rows: &[[f64; N]]) -> f64 {
     rows.iter().map(|row| row[0]).sum::<f64>() / rows.len() as f64
 }
 
-/// The mean of a month's days is ours and not printed; days lie around it, 19 in 20 of them within
-/// two standard deviations. That far ours may be off.
+/// Returns the cell of a month's mean throughput, which is not printed. The tolerance is two
+/// standard deviations of the days, which include 19 of 20 days.
 fn throughput<const N: usize>(id: &str, days: &[[f64; N]], ours: Summary) -> Cell {
     let spread = Summary::of(&days.iter().map(|row| row[0]).collect::<Vec<f64>>());
     PAGE.claim(id).number_beside(spread.mean, Tolerance::Absolute(2.0 * spread.deviation), ours)

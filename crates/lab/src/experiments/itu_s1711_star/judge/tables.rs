@@ -1,4 +1,4 @@
-//! The tables as arithmetic.
+//! Calculations on the tables.
 
 use crate::experiments::itu_s1711_star::data::{self, DATA};
 use crate::experiments::publication::page;
@@ -66,13 +66,14 @@ fn means() -> Vec<Cell> {
     counts.map(|(id, days)| PAGE.claim(id).number(Summary::exact(days as f64))).into()
 }
 
-/// Rows whose first value is the mean of the others, as far as digits are printed.
+/// Returns the number of rows whose first value is the mean of the others within the printed
+/// digits.
 fn fitting<const N: usize>(rows: &[[f64; N]]) -> usize {
     let fits = |row: &&[f64; N]| (row[0] - mean(row[1..].iter().copied())).abs() <= 0.0101;
     rows.iter().filter(fits).count()
 }
 
-/// Pearson's coefficient of two tables' first columns.
+/// Returns Pearson's correlation coefficient of two tables' first columns.
 pub(super) fn correlation<const N: usize, const M: usize>(
     first: &[[f64; N]],
     second: &[[f64; M]],

@@ -1,4 +1,4 @@
-//! The months' outages.
+//! The outages of the months.
 
 use super::{Seen, shown};
 use crate::experiments::itu_s1711_star::WEATHER;
@@ -22,7 +22,8 @@ fn value(seen: &Seen<'_>, length: Span, name: &str) -> Summary {
     seen.results.summary(WEATHER, &length.as_secs_f64().to_string(), name)
 }
 
-/// Objects that users fetch in a month with the outages that its unavailability makes.
+/// Returns the cell of a month: the fraction of objects that users fetch with outages of its total
+/// unavailability.
 fn month(seen: &Seen<'_>, claim: &Claim) -> Cell {
     let away = 100.0 - claim.value();
     let cost = value(seen, USUAL, "cost_s").scaled(away / USUAL.as_secs_f64());

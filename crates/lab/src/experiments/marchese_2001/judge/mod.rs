@@ -1,4 +1,4 @@
-//! What the paper states, and what becomes of it.
+//! Evaluation of the paper's claims.
 
 pub(super) mod sentences;
 pub(super) mod tables;
@@ -14,7 +14,6 @@ paper!(PAPER = "marchese-2001");
 page!(LEFT_OPEN = "marchese-2001/left-open");
 page!(LEFT_FOR_LATER = "marchese-2001/left-for-later");
 
-/// Judges all results.
 pub(super) fn judge(_: &Setting, results: &Results) -> Outcome {
     let mut cells = tables::cells(results, TAKEN.name);
     cells.extend(sentences::PAGE.judge(sentences::CLAIMS, results));
@@ -57,7 +56,7 @@ fn figures(results: &Results) -> Vec<Figure> {
     ]
 }
 
-/// How many cells agree with each alternative, and where the router overflows.
+/// Returns the agreement of each alternative, and the queue lengths at which the router overflows.
 fn left_open(results: &Results) -> Section {
     let benches = || std::iter::once(&TAKEN).chain(&OTHERS);
     let share = |cells: &[crate::experiments::Cell], place: &str| {
@@ -97,7 +96,7 @@ fn left_open(results: &Results) -> Section {
     Section { tables: vec![alternatives, queues], ..LEFT_OPEN.section() }
 }
 
-/// Several connections, and other ways to repair losses.
+/// Returns the section on several connections and other loss recoveries.
 fn left_for_later(results: &Results) -> Section {
     let line = |recovery: &str| {
         let at =

@@ -7,12 +7,12 @@ use crate::experiments::publication::Tolerance;
 use crate::experiments::{Cell, Results, Summary};
 use serde::Deserialize;
 
-/// The tables, each a claim whose rows are the initial window, the buffer in kbytes, the published
-/// seconds and, but for the reference, the published gain in percent.
+/// Identifiers of the tables. Each is a claim with rows of initial window, buffer in kbytes,
+/// published seconds and, except for the reference, published gain in percent.
 const TABLES: [&str; 6] =
     ["table-iii", "table-iv", "table-v", "table-vi", "table-vii", "table-viii"];
 
-/// What a table is about.
+/// File and reference of a table.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct About {
@@ -39,13 +39,13 @@ impl File {
     }
 }
 
-/// Seconds that a test took on the bench called `bench`.
+/// Returns the duration of a test with the parameters called `bench`, in seconds.
 pub(super) fn seconds(results: &Results, bench: &str, test: Test) -> f64 {
     let key = format!("{bench}/{}/{}/{}", test.bytes, test.window, test.buffer);
     results.summary(TESTS, &key, "seconds").mean
 }
 
-/// All cells of the tables, on the bench called `bench`; times and gains.
+/// Returns all cells of the tables, times and gains, with the parameters called `bench`.
 pub(in super::super) fn cells(results: &Results, bench: &str) -> Vec<Cell> {
     let mut cells = Vec::new();
     for table in TABLES.map(|id| PAGE.claim(id)) {

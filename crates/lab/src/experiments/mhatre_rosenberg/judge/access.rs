@@ -1,4 +1,4 @@
-//! Other ways of sharing the same link.
+//! Other access schemes for the same link.
 
 use super::{Seen, shown};
 use crate::experiments::mhatre_rosenberg::ACCESS;
@@ -26,7 +26,7 @@ fn key(access: Access, load: f64) -> String {
 fn figure(seen: &Seen<'_>, id: &str, name: &str) -> Figure {
     let line = |access: Access| {
         let value = |load: f64, name| seen.results.summary(ACCESS, &key(access, load), name);
-        // Delays of the few that come through an overloaded channel say nothing.
+        // Delays of the few packets that an overloaded channel delivers are meaningless.
         let whole = |load: &f64| name == "carried" || value(*load, "carried").mean > 0.9 * load;
         let loads = LOADS.into_iter().filter(whole);
         Series::new(access.name(), loads.map(|load| (load, value(load, name))))
@@ -34,7 +34,7 @@ fn figure(seen: &Seen<'_>, id: &str, name: &str) -> Figure {
     PAGE.figure(id, Access::ALL.map(line).into())
 }
 
-/// What one has of the other, in pairs of runs.
+/// Returns the ratio of a value under two schemes, paired by run.
 fn part(seen: &Seen<'_>, pair: [Access; 2], load: f64, name: &str) -> Summary {
     let [first, second] = pair.map(|access| seen.results.values(ACCESS, &key(access, load), name));
     let gain = relative_gain(&first, &second);

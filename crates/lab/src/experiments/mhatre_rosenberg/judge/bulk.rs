@@ -1,4 +1,4 @@
-//! What the paper left to the future: acknowledgements that do not wait for demand.
+//! The paper's future work: acknowledgements that need no capacity request.
 
 use super::{Seen, shown};
 use crate::experiments::Section;

@@ -1,4 +1,4 @@
-//! What the paper states, and what becomes of it.
+//! Evaluation of the paper's claims.
 
 mod access;
 mod bulk;
@@ -15,7 +15,6 @@ use sim::multi_access::Scenario;
 
 paper!(PAPER = "mhatre-rosenberg");
 
-/// Judges all results.
 pub(super) fn judge(setting: &Setting, results: &Results) -> Outcome {
     let seen = Seen { setting, results };
     let [one, two, three] =
@@ -48,25 +47,25 @@ pub(super) fn judge(setting: &Setting, results: &Results) -> Outcome {
     }
 }
 
-/// The results, and how to ask for them.
+/// Results with accessors for the quantities of the claims.
 struct Seen<'a> {
     setting: &'a Setting,
     results: &'a Results,
 }
 
 impl Seen<'_> {
-    /// A value of the table's study.
+    /// Returns a value of the study of table I.
     fn table(&self, key: &str, name: &str) -> Summary {
         self.results.summary(TABLE, key, name)
     }
 
-    /// Of two points of a study in pairs: the ratio of the means less one.
+    /// Returns the ratio of the means of two points less one, paired by run.
     fn gain(&self, study: &str, first: &str, second: &str, name: &str) -> Summary {
         let values = |key: &str| self.results.values(study, key, name);
         relative_gain(&values(first), &values(second))
     }
 
-    /// One value over another of the same runs.
+    /// Returns the ratio of two values of the same runs.
     fn ratio(&self, key: &str, over: &str, under: &str) -> Summary {
         let values = |name: &str| self.results.values(TABLE, key, name).into_iter();
         let ratios: Vec<f64> =
@@ -74,7 +73,7 @@ impl Seen<'_> {
         Summary::of(&ratios)
     }
 
-    /// [`Seen::ratio`] of one point over that of another, in pairs of runs.
+    /// Returns the ratio of [`Seen::ratio`] at two points, paired by run.
     fn ratio_of(&self, first: &str, second: &str, over: &str, under: &str) -> Summary {
         let ratios = |key: &str| {
             let values = |name: &str| self.results.values(TABLE, key, name).into_iter();
@@ -84,7 +83,7 @@ impl Seen<'_> {
         Summary::of(&pairs.map(|(first, second)| first / second).collect::<Vec<f64>>())
     }
 
-    /// As [`Seen::gain`], of two scenarios at one point of a sweep.
+    /// Returns [`Seen::gain`] of two scenarios at one point of a sweep.
     fn sweep_gain(&self, study: &str, value: f64, pair: [Scenario; 2], name: &str) -> Summary {
         let [first, second] = pair.map(|scenario| key(scenario, value));
         self.gain(study, &first, &second, name)

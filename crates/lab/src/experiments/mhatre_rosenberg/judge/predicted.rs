@@ -1,4 +1,4 @@
-//! Demand that the hub sees coming, because its transport has just sent what will be answered.
+//! Demand that the hub predicts from the data that its transport has just sent.
 
 use super::{Seen, shown};
 use crate::experiments::Section;

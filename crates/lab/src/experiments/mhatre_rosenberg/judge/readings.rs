@@ -1,4 +1,4 @@
-//! What the paper leaves open, read otherwise, one thing at a time.
+//! Other interpretations of what the paper leaves open, one at a time.
 
 use super::scenarios::entry;
 use super::{Seen, key, shown};
@@ -9,7 +9,7 @@ use sim::multi_access::{Interpretation, Scenario};
 
 page!(PAGE = "mhatre-rosenberg/readings");
 
-/// What is shown of each, with its digits.
+/// The values shown: heading, name and decimals.
 const SHOWN: [(&str, &str, usize); 4] = [
     ("objects", "objects", 0),
     ("mean response, s", "mean_s", 2),
@@ -31,7 +31,7 @@ pub(super) fn section(seen: &Seen<'_>) -> Section {
     Section { tables, ..PAGE.section_with(&values(seen)) }
 }
 
-/// What none of them explains.
+/// Returns the ranges that no interpretation exceeds.
 fn values(seen: &Seen<'_>) -> Vec<(&'static str, String)> {
     let value = |scenario: Scenario, reading: Interpretation, name: &str| {
         seen.results.summary(READINGS, &key(scenario, reading.name()), name).mean
@@ -64,7 +64,7 @@ fn values(seen: &Seen<'_>) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Bytes of the downlink for each object of table I.
+/// Returns the octets of the downlink per object in table I.
 fn published(place: usize) -> f64 {
     let number = |value: &str| entry(value, place).value();
     number("down_kbps") * 1e3 / 8.0 * 80.0 / number("objects")

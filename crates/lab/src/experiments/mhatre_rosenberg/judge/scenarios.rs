@@ -1,4 +1,4 @@
-//! Table I, and what the paper says of it.
+//! Table I and the claims about it.
 
 use super::{Seen, shown};
 use crate::experiments::mhatre_rosenberg::{ASKED_ONLY, DEMAND_AND_FREE, FIXED_SPLIT, LOOP, TABLE};
@@ -14,7 +14,7 @@ const ONE: &str = Scenario::Static.name();
 const TWO: &str = Scenario::Equal.name();
 const THREE: &str = Scenario::Weighted.name();
 
-/// Rows of table I: the name of our value, the same in words, and its digits.
+/// Rows of table I: name of the value, heading and decimals.
 const ROWS: [(&str, &str, usize); 5] = [
     ("objects", "objects", 0),
     ("mean_s", "mean response, s", 2),
@@ -22,15 +22,14 @@ const ROWS: [(&str, &str, usize); 5] = [
     ("down_kbps", "downlink, kbit/s", 0),
     ("up_kbps", "uplink, kbit/s", 2),
 ];
-/// Where the paper's scenarios stand in a row.
+/// The columns of the published table.
 const COLUMNS: [Scenario; 3] = [Scenario::Static, Scenario::Equal, Scenario::Weighted];
 
-/// A claim of table I: the row's value and the column, from 0.
+/// Returns a claim of table I by value and column, counted from 0.
 pub(super) fn entry(value: &str, column: usize) -> &'static Claim {
     TABLE_I.claim(&format!("{value}-{}", column + 1))
 }
 
-/// The five rows and three columns.
 pub(super) fn table(seen: &Seen<'_>) -> Section {
     let mut cells = Vec::new();
     let mut rows = Vec::new();
@@ -50,7 +49,6 @@ pub(super) fn table(seen: &Seen<'_>) -> Section {
     Section { tables: vec![table], cells, ..TABLE_I.section() }
 }
 
-/// The sentences with a number or a direction.
 pub(super) fn sentences(seen: &Seen<'_>) -> Section {
     let mut cells = gains(seen);
     cells.extend(directions(seen));

@@ -1,4 +1,4 @@
-//! What one number at a time does, and the model beside it.
+//! Sweeps of one parameter at a time, and the analytic model.
 
 use super::{SWEEPS, Seen, key, shown};
 use crate::experiments::mhatre_rosenberg::{Sweep, THREE};
@@ -10,9 +10,9 @@ use units::Span;
 
 page!(PAGE = "mhatre-rosenberg/sweeps");
 
-/// The pair whose difference is what weights are worth.
+/// The pair of scenarios whose difference is the gain of weights.
 const PAIR: [Scenario; 2] = [Scenario::Weighted, Scenario::Equal];
-/// Loads at which the model is held to what it says: below, demand takes over.
+/// Smallest think time in seconds at which the model applies; below, demand dominates.
 const MODELLED: f64 = 1.0;
 
 pub(super) fn section(seen: &Seen<'_>) -> Section {
@@ -64,7 +64,7 @@ fn worth(seen: &Seen<'_>) -> Figure {
     )
 }
 
-/// Where weights matter most, in words.
+/// Describes the point with the largest gain of weights.
 fn best(seen: &Seen<'_>) -> String {
     let mut found: Vec<(f64, String)> = Vec::new();
     for study in ["load", "uplink"] {

@@ -1,4 +1,4 @@
-//! Figures 3, 4, 7 and 9: files.
+//! Figures 3, 4, 7 and 9: file transfers.
 
 mod end_to_end;
 mod split;
@@ -13,7 +13,7 @@ use crate::experiments::{Results, Section, Series, Summary, Table};
 
 const DROP_TAIL: Others = Others::One(Router::DropTail);
 const GEO: u64 = 600;
-/// Rate times round trip of the satellite, kbytes of 1,000.
+/// Bandwidth-delay product of the satellite, kbytes of 1,000.
 const PRODUCT_KB: f64 = 97.5;
 
 fn values(results: &Results, trial: Trial, name: &str) -> Vec<f64> {
@@ -36,7 +36,7 @@ fn bare(way: Way) -> Trial {
     Trial::new(way, GEO, Others::Nobody)
 }
 
-/// First over second, less one, in percent.
+/// Returns the ratio of two means less one, in percent.
 fn over(results: &Results, first: Trial, second: Trial, name: &str) -> Summary {
     let [first, second] = [first, second].map(|trial| values(results, trial, name));
     relative_gain(&first, &second).scaled(100.0)
@@ -46,7 +46,7 @@ fn kbps(results: &Results, trial: Trial) -> Summary {
     of(results, trial, "kbps")
 }
 
-/// A summary of what `make` gives for each replication of a trial.
+/// Returns the summary of `make` over the replications of a transfer.
 fn each(results: &Results, trial: Trial, make: fn(&crate::experiments::Values) -> f64) -> Summary {
     let all: Vec<f64> = results.of(FILES, &trial.key()).iter().map(make).collect();
     Summary::of(&all)
@@ -112,7 +112,7 @@ pub(super) fn split_up(results: &Results) -> Section {
     }
 }
 
-/// How long before it is due a POLL rides, varied.
+/// Returns the sweep of the time by which POLLs are moved for piggybacking.
 fn rides(results: &Results) -> Table {
     let row = |ride_ms: u64| {
         let trial = Trial { ride_ms, ..bare(Way::SplitStp) };
@@ -124,7 +124,7 @@ fn rides(results: &Results) -> Table {
     split::PAGE.table("rides", RIDES_MS.into_iter().chain([RIDE_MS]).map(row))
 }
 
-/// A gateway's memory for a connection, varied.
+/// Returns the sweep of a gateway's buffers.
 fn buffers(results: &Results) -> Table {
     let row = |buffer_kb: u64| {
         let trial = Trial { buffer_kb, ..crowded(Way::SplitTcp, GEO) };
@@ -140,7 +140,7 @@ fn buffers(results: &Results) -> Table {
     split::PAGE.table("gateway-buffers", BUFFERS_KB.into_iter().chain([BUFFER_KB]).map(row))
 }
 
-/// The queue, which is not given, varied.
+/// Returns the sweep of the queue limit, which the paper does not state.
 fn queues(results: &Results) -> Table {
     let mut all: Vec<u64> = QUEUES.to_vec();
     all.push(QUEUE);

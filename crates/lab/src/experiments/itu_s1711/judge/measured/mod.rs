@@ -1,4 +1,4 @@
-//! Annex 3, section 2, and annex 1's figures: what was measured with and without gateways.
+//! Annex 3, section 2, and annex 1's figures: measurements with and without gateways.
 
 mod single;
 mod three;
@@ -18,18 +18,18 @@ fn kbps(results: &Results, trial: Trial) -> Summary {
     results.summary(SENT, &trial.key(), "kbps")
 }
 
-/// First over second, less one, in percent.
+/// Returns the ratio of two means less one, in percent.
 fn over(results: &Results, first: Trial, second: Trial) -> Summary {
     let [first, second] = [first, second].map(|trial| results.values(SENT, &trial.key(), "kbps"));
     relative_gain(&first, &second).scaled(100.0)
 }
 
-/// What UDP has of a link of `kbps`: iperf's 1,470 bytes with 28 of headers.
+/// Returns the UDP goodput on a link of `kbps`: iperf's 1,470 octets with 28 of headers.
 fn udp(kbps: f64) -> f64 {
     kbps * 1_470.0 / 1_498.0
 }
 
-/// One connection: figures 5, 10, 19 and 20, and the 70 % rule.
+/// Returns the section on one connection: figures 5, 10, 19 and 20, and the 70 % rule.
 pub(super) fn one_connection(results: &Results) -> Section {
     let by_rate = |way: Way, round_trip: u64| {
         let at = |rate| {
@@ -56,7 +56,7 @@ pub(super) fn one_connection(results: &Results) -> Section {
     }
 }
 
-/// One connection with what 8 kbytes may be.
+/// Returns the table of one connection with possible windows of 8 kbytes.
 fn eight_kbytes(results: &Results) -> Table {
     let row = |window: u64| {
         let at = |round_trip| format!("{:.1}", kbps(results, unrounded(window, round_trip)).mean);
@@ -71,7 +71,7 @@ fn eight_kbytes(results: &Results) -> Table {
     single::PAGE.table("figure-10-windows", EIGHT_KBYTES.map(row))
 }
 
-/// Two segments: tables 5 to 12 and figures 13 to 17.
+/// Returns the section on two segments: tables 5 to 12 and figures 13 to 17.
 pub(super) fn two_segments(results: &Results) -> Section {
     let mut figures = Vec::new();
     for (id, sessions) in ["figure-13", "figure-14", "figure-15"].into_iter().zip(SESSIONS) {
@@ -105,7 +105,8 @@ pub(super) fn two_segments(results: &Results) -> Section {
     Section { figures, tables: vec![other_hosts(results)], cells, ..two::PAGE.section() }
 }
 
-/// What shares of UDP's throughput are of: table, flows, link.
+/// Tables whose values are percentages of the UDP throughput: identifier, flows and link rate in
+/// kbit/s.
 const SHARES: [(&str, u32, u64); 5] = [
     ("table-8", 1, 384),
     ("table-9", 1, 1_536),
@@ -114,12 +115,12 @@ const SHARES: [(&str, u32, u64); 5] = [
     ("table-12", 3, 2_048),
 ];
 
-/// Ours.
+/// Returns the simulated percentage.
 fn share(results: &Results, (_, flows, rate): (&str, u32, u64)) -> Summary {
     kbps(results, test_a(flows, rate)).scaled(100.0 / udp(rate as f64))
 }
 
-/// TCP and UDP from VSAT-C and VSAT-D.
+/// Returns the cells of table 13: TCP and UDP from VSAT-C and VSAT-D.
 fn table_13(results: &Results) -> Vec<Cell> {
     let claim = two::PAGE.claim("table-13");
     let tcp = kbps(results, with_udp());
@@ -131,7 +132,7 @@ fn table_13(results: &Results) -> Vec<Cell> {
         for (column, (what, ours)) in
             [("TCP", tcp), ("UDP", udp), ("together", both)].into_iter().enumerate()
         {
-            // Two stations of one kind measured the same: how far they are apart is the spread.
+            // Two equal stations were measured: the distance of their values is the accuracy.
             let spread = (rows[0][column] - rows[1][column]).abs();
             let tolerance = Tolerance::Absolute(spread.max(row[column] / 10.0));
             let name = format!("table 13, VSAT-{from}: {what}");
@@ -141,7 +142,7 @@ fn table_13(results: &Results) -> Vec<Cell> {
     cells
 }
 
-/// One session without a gateway, by what is not given of the host.
+/// Returns the table of one session without a gateway, by unspecified properties of the host.
 fn other_hosts(results: &Results) -> Table {
     let row = |window: u64| {
         let at = |round_trip| format!("{:.0}", kbps(results, other_host(window, round_trip)).mean);
@@ -152,7 +153,7 @@ fn other_hosts(results: &Results) -> Table {
     two::PAGE.table("figure-13-hosts", OTHER_WINDOWS.map(row))
 }
 
-/// What holds a connection to 128 kbit/s.
+/// Returns the table of what limits a connection to 128 kbit/s.
 fn other_lines(results: &Results) -> Table {
     let mbps = |trial| format!("{:.1}", kbps(results, trial).mean / 1e3);
     let row = |name: &str, published: &str, ratio: f64| {
@@ -168,7 +169,7 @@ fn other_lines(results: &Results) -> Table {
         .table("figure-22-lines", vec![row("none", "31", RATIOS[0]), row("1e-5", "10", RATIOS[2])])
 }
 
-/// What the gateways' own protocol may be.
+/// Returns the table of protocols between the gateways.
 fn other_spaces(results: &Results) -> Table {
     let row = |space: Space| {
         let mbps = |ratio| format!("{:.1}", kbps(results, other_space(space, ratio)).mean / 1e3);
@@ -177,7 +178,7 @@ fn other_spaces(results: &Results) -> Table {
     three::PAGE.table("figure-24-space", SPACES.map(row))
 }
 
-/// Three segments: figures 21 to 25.
+/// Returns the section on three segments: figures 21 to 25.
 pub(super) fn three_segments(results: &Results) -> Section {
     let mut figures = Vec::new();
     let all = [
