@@ -116,8 +116,18 @@ fn hard_downloads(seed: u64) -> Vec<Row> {
     let jitter = "return delay 300ms 100ms";
     let cases = [
         ("an upload fills the return channel", setting("", seed), true, 0.90),
-        ("configured 20 % too high", setting("", seed).with_configured_percent(120), false, 0.8 * clean),
-        ("configured 20 % too low", setting("", seed).with_configured_percent(80), false, 0.8 * clean - 0.001),
+        (
+            "configured 20 % too high",
+            setting("", seed).with_configured_percent(120),
+            false,
+            0.8 * clean,
+        ),
+        (
+            "configured 20 % too low",
+            setting("", seed).with_configured_percent(80),
+            false,
+            0.8 * clean - 0.001,
+        ),
         ("100 ms of jitter on the return link", setting(jitter, seed), false, 0.98 * clean),
     ];
     let row = |(what, setting, upload, share): (_, Setting, _, f64)| {
