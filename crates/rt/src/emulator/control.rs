@@ -2,30 +2,24 @@
 //!
 //! | line | meaning |
 //! |---|---|
-//!  `set WORDS`
-//!  changes the link: `set forward rate 5mbit loss 1%`
-//!
-//! | `outage TIME` | from now on, nothing gets through for so long |
+//! | `set WORDS` | changes the link: `set forward rate 5mbit loss 1%` |
+//! | `outage TIME` | starts an outage of this duration |
 //! | `stop` | end, and report |
 //!
 //! Blank lines are ignored; `#` starts a comment.
 
+use super::commands::{self, CommandReceiver, CommandSender};
 use super::observe::Published;
 use crate::Clock;
 use satlink::{Counters, Direction, LinkConfig, words};
 use std::fmt;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
-use units::{Instant, Span};
-
-/// Maximum queued commands.
-const WAITING: usize = 64;
+use units::Span;
 
 /// A command.
 #[derive(Clone, Debug)]
-pub(super) enum Order {
+pub(super) enum Command {
     Reconfigure(Box<LinkConfig>),
     Outage(Span),
     Stop,
@@ -34,9 +28,7 @@ pub(super) enum Order {
 /// Controls a running emulator from any thread.
 #[derive(Clone, Debug)]
 pub struct Handle {
-    orders: SyncSender<(Instant, Order)>,
-    clock: Clock,
-    bell: Arc<Bell>,
+    commands: CommandSender<Command>,
     /// The current link configuration, for commands that change parts of it.
     config: Arc<Mutex<LinkConfig>>,
     counters: Published,
@@ -89,7 +81,7 @@ impl Handle {
     /// # Errors
     /// [`ControlError::NotListening`].
     pub fn outage(&self, length: Span) -> Result<(), ControlError> {
-        self.give(Order::Outage(length))
+        self.send(Command::Outage(length))
     }
 
     /// The link's counters of one direction, at most some 10 ms old; after the end, the final ones.
@@ -101,7 +93,7 @@ impl Handle {
     /// Stops the emulator.
     pub fn stop(&self) {
         // If it has ended there is nothing to do.
-        let _ = self.give(Order::Stop);
+        let _ = self.send(Command::Stop);
     }
 
     /// Executes a line as in the table above.
@@ -126,7 +118,7 @@ impl Handle {
                 let length = scratch.outages.first().map_or(Span::ZERO, |outage| outage.length);
                 self.outage(length)
             }
-            "stop" => self.give(Order::Stop),
+            "stop" => self.send(Command::Stop),
             found => Err(ControlError::UnknownOrder { found: found.to_owned() }),
         }
     }
@@ -138,84 +130,24 @@ impl Handle {
 
     fn replace(&self, current: &mut LinkConfig, config: LinkConfig) -> Result<(), ControlError> {
         config.validate().map_err(ControlError::Config)?;
-        self.give(Order::Reconfigure(Box::new(config.clone())))?;
+        self.send(Command::Reconfigure(Box::new(config.clone())))?;
         *current = config;
         Ok(())
     }
 
-    fn give(&self, order: Order) -> Result<(), ControlError> {
-        self.orders.try_send((self.clock.now(), order)).map_err(|_| ControlError::NotListening)?;
-        self.bell.ring();
-        Ok(())
+    fn send(&self, command: Command) -> Result<(), ControlError> {
+        self.commands.send(command).map_err(|_| ControlError::NotListening)
     }
-}
-
-/// The emulator's end.
-pub(super) struct Orders {
-    receiver: Receiver<(Instant, Order)>,
-    bell: Arc<Bell>,
 }
 
 /// Creates both ends for an emulator that starts with `config` and uses `clock`.
-pub(super) fn pair(config: &LinkConfig, clock: Clock) -> io::Result<(Handle, Orders)> {
-    let (orders, receiver) = mpsc::sync_channel(WAITING);
-    let bell = Arc::new(Bell::new()?);
+pub(super) fn pair(
+    config: &LinkConfig,
+    clock: Clock,
+) -> io::Result<(Handle, CommandReceiver<Command>)> {
+    let (commands, receiver) = commands::channel(clock)?;
     let config = Arc::new(Mutex::new(config.clone()));
-    let counters = Published::default();
-    let handle = Handle { orders, clock, bell: Arc::clone(&bell), config, counters };
-    Ok((handle, Orders { receiver, bell }))
-}
-
-impl Orders {
-    /// The commands received since the last call, with their times.
-    pub(super) fn fetch(&self) -> impl Iterator<Item = (Instant, Order)> {
-        self.receiver.try_iter()
-    }
-
-    /// A descriptor that is readable while a command is queued.
-    pub(super) fn descriptor(&self) -> RawFd {
-        self.bell.descriptor()
-    }
-
-    /// Resets the descriptor until the next command.
-    pub(super) fn hush(&self) {
-        self.bell.hush();
-    }
-}
-
-/// An eventfd that wakes a thread waiting on descriptors.
-#[derive(Debug)]
-pub(super) struct Bell(OwnedFd);
-
-impl Bell {
-    pub(super) fn new() -> io::Result<Self> {
-        // SAFETY: eventfd takes two numbers.
-        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the descriptor is new and has no other owner.
-        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
-    }
-
-    pub(super) fn ring(&self) {
-        let one = 1u64;
-        // An overflow needs no further notification.
-        // SAFETY: an eventfd takes eight bytes, which `one` is.
-        unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), 8) };
-    }
-
-    /// A descriptor that is readable after a notification.
-    pub(super) fn descriptor(&self) -> RawFd {
-        self.0.as_raw_fd()
-    }
-
-    /// Resets the descriptor until the next notification.
-    pub(super) fn hush(&self) {
-        let mut count = 0u64;
-        // SAFETY: an eventfd gives eight bytes, and `count` has room for them.
-        unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), 8) };
-    }
+    Ok((Handle { commands, config, counters: Published::default() }, receiver))
 }
 
 #[cfg(test)]
@@ -231,17 +163,17 @@ mod tests {
         handle.line("set return loss 1%").unwrap();
         handle.line("   # nothing").unwrap();
         let next = || orders.fetch().next().map(|(_, order)| order);
-        let Some(Order::Reconfigure(first)) = next() else { panic!("no first order") };
+        let Some(Command::Reconfigure(first)) = next() else { panic!("no first order") };
         assert_eq!(first.forward.rate, Some(BitRate::from_mbps(5)));
         assert_eq!(first.return_, start.return_);
-        let Some(Order::Reconfigure(second)) = next() else { panic!("no second order") };
+        let Some(Command::Reconfigure(second)) = next() else { panic!("no second order") };
         // The second change applies to the result of the first.
         assert_eq!(second.forward, first.forward);
         assert!(second.return_.loss > 0.0);
         handle.line("outage 10s").unwrap();
         handle.line("stop").unwrap();
-        assert!(matches!(next(), Some(Order::Outage(length)) if length == Span::from_secs(10)));
-        assert!(matches!(next(), Some(Order::Stop)));
+        assert!(matches!(next(), Some(Command::Outage(length)) if length == Span::from_secs(10)));
+        assert!(matches!(next(), Some(Command::Stop)));
         assert!(next().is_none());
     }
 
@@ -257,9 +189,9 @@ mod tests {
     }
 
     #[test]
-    fn orders_do_not_pile_up() {
+    fn number_of_queued_commands_is_bounded() {
         let (handle, orders) = pair(&LinkConfig::default(), Clock::from_here()).unwrap();
-        for _ in 0..WAITING {
+        for _ in 0..commands::CAPACITY {
             handle.outage(Span::ZERO).unwrap();
         }
         assert_eq!(handle.outage(Span::ZERO), Err(ControlError::NotListening));

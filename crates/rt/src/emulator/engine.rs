@@ -2,10 +2,11 @@
 //!
 //! The link's time is the *horizon*: the time up to which all arrived packets have been read. The
 //! link advances only up to there; a packet that arrives while the emulator is busy is offered with
-//! its own timestamp, in order.
+//! its own timestamp, in command.
 
 use super::carried::Carried;
-use super::control::{Order, Orders};
+use super::commands::CommandReceiver;
+use super::control::Command;
 use super::observe::Observer;
 use super::ports::{Attached, SendFailures};
 use super::summary::{self, Accounts, End, Start, Summary};
@@ -42,7 +43,7 @@ pub(super) struct Engine {
     config: EmulatorConfig,
     attached: Attached,
     captures: [Option<Capture>; 2],
-    orders: Orders,
+    commands: CommandReceiver<Command>,
     link: Link<Carried>,
     clock: Clock,
     /// Nanoseconds since 1970 at the clock's zero, for timestamps; the first reading is reported.
@@ -52,7 +53,7 @@ pub(super) struct Engine {
     /// The horizon.
     horizon: Instant,
     /// Commands received and not yet executed, with their times.
-    given: VecDeque<(Instant, Order)>,
+    given: VecDeque<(Instant, Command)>,
     ordered_outages: Vec<Outage>,
     lazy: bool,
     stopped: bool,
@@ -80,7 +81,7 @@ struct SideState {
 /// An input of the link.
 #[derive(Clone, Copy)]
 enum Event {
-    Order,
+    Command,
     Arrival(Side),
 }
 
@@ -89,7 +90,7 @@ impl Engine {
         config: EmulatorConfig,
         attached: Attached,
         captures: [Option<Capture>; 2],
-        orders: Orders,
+        commands: CommandReceiver<Command>,
         observer: Observer,
         clock: Clock,
     ) -> Result<Self, EmulatorError> {
@@ -102,7 +103,7 @@ impl Engine {
             config,
             attached,
             captures,
-            orders,
+            commands,
             link,
             clock,
             epoch_unix_ns,
@@ -172,7 +173,7 @@ impl Engine {
             came |= self.sides[side.index()].received > before;
         }
         // Fetched after the packets: commands given before the arrival of one of them are included.
-        self.given.extend(self.orders.fetch());
+        self.given.extend(self.commands.fetch());
         self.horizon = self.horizon.max(horizon);
         while let Some(event) = self.next_event() {
             self.happen(event);
@@ -199,7 +200,7 @@ impl Engine {
             *late_stamps += u64::from(at < *horizon);
             let at = at.max(*horizon);
             state.received += 1;
-            // Almost always the last position; only the sockets of a relay are out of order.
+            // Almost always the last position; only the sockets of a relay are out of command.
             let place = state.pending.partition_point(|&(other, _)| other <= at);
             state.pending.insert(place, (at, packet));
         })?;
@@ -208,21 +209,21 @@ impl Engine {
 
     /// The next input that arrived by the horizon; commands before packets.
     fn next_event(&self) -> Option<Event> {
-        let order = self.given.front().map(|&(at, _)| (at, Event::Order));
+        let command = self.given.front().map(|&(at, _)| (at, Event::Command));
         let first = |side: Side| {
             let (at, _) = self.sides[side.index()].pending.front()?;
             Some((*at, Event::Arrival(side)))
         };
         let [a, b] = Side::BOTH.map(first);
-        let (at, event) = [order, a, b].into_iter().flatten().min_by_key(|&(at, _)| at)?;
+        let (at, event) = [command, a, b].into_iter().flatten().min_by_key(|&(at, _)| at)?;
         (at <= self.horizon).then_some(event)
     }
 
     fn happen(&mut self, event: Event) {
         match event {
-            Event::Order => {
-                if let Some((at, order)) = self.given.pop_front() {
-                    self.obey(at, order);
+            Event::Command => {
+                if let Some((at, command)) = self.given.pop_front() {
+                    self.apply(at, command);
                 }
             }
             Event::Arrival(side) => {
@@ -300,14 +301,14 @@ impl Engine {
     }
 
     /// Executes a command at `at`.
-    fn obey(&mut self, at: Instant, order: Order) {
-        match order {
-            Order::Stop => {
+    fn apply(&mut self, at: Instant, command: Command) {
+        match command {
+            Command::Stop => {
                 self.stopped = true;
                 return;
             }
-            Order::Reconfigure(link) => self.config.link = *link,
-            Order::Outage(length) => {
+            Command::Reconfigure(link) => self.config.link = *link,
+            Command::Outage(length) => {
                 let begin = at.since(Instant::ZERO);
                 self.ordered_outages.retain(|outage| outage.at + outage.length > begin);
                 if self.ordered_outages.len() < OUTAGES {
@@ -340,7 +341,7 @@ impl Engine {
         }
         self.descriptors.clear();
         self.attached.descriptors(&mut self.descriptors);
-        self.waiter.set(self.orders.descriptor(), &self.descriptors);
+        self.waiter.set(self.commands.descriptor(), &self.descriptors);
         let now = self.clock.now();
         let due = self.link.poll_timeout().unwrap_or(Instant::FAR_FUTURE).min(end);
         let longest = due.since(now).min(LONGEST_WAIT);
@@ -350,7 +351,7 @@ impl Engine {
             return Ok(());
         }
         if self.waiter.wait(longest, !unread).map_err(EmulatorError::Wait)? {
-            self.orders.hush();
+            self.commands.reset();
         }
         Ok(())
     }

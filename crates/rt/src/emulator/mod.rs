@@ -32,6 +32,7 @@
 //! ```
 
 mod carried;
+mod commands;
 mod config;
 mod control;
 mod engine;

@@ -3,43 +3,27 @@
 //! | line | meaning |
 //! |---|---|
 //! | `forward WORDS` | changes the forward link |
-//!  `weight NAME N`
-//!  sets the terminal's weight, until another one is announced
-//!
-//!  `off NAME`, `on NAME`
-//!  logs it off; logs it on
-//!
-//!  `vanish NAME`
-//!  it disappears without logging off, with its granted slots
-//!
-//!  `claim NAME SLOTS`, `claim NAME honest`
-//!  it always requests this many slots; it requests what it needs
-//!
-//!  `intrude NAME [CARRIER]`
-//!  it sends an unauthorized burst now; default carrier 0
-//!
+//! | `weight NAME N` | sets the terminal's weight, until another one is announced |
+//! | `off NAME`, `on NAME` | logs it off; logs it on |
+//! | `vanish NAME` | it disappears without logging off, with its granted slots |
+//! | `claim NAME SLOTS`, `claim NAME honest` | it always requests this many slots; it requests what it needs |
+//! | `intrude NAME [CARRIER]` | it sends an unauthorized burst now; default carrier 0 |
 //! | `stop` | end, and report |
 //!
 //! Blank lines are ignored; `#` starts a comment.
 
-use super::super::control::Bell;
+use super::super::commands::{self, CommandReceiver, CommandSender};
 use crate::Clock;
 use satlink::mac::mf_tdma::Claim;
 use satlink::mac::schedule::Request;
 use satlink::{DirectionConfig, LinkConfig, words};
 use std::fmt;
 use std::io;
-use std::os::fd::RawFd;
-use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
-use units::Instant;
-
-/// Maximum queued commands.
-const WAITING: usize = 64;
 
 /// A command; terminals by number.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Order {
+pub(super) enum Command {
     Forward(Box<LinkConfig>),
     Weight(usize, u32),
     Off(usize),
@@ -53,9 +37,7 @@ pub(super) enum Order {
 /// Controls a running star from any thread.
 #[derive(Clone, Debug)]
 pub struct StarHandle {
-    orders: SyncSender<(Instant, Order)>,
-    clock: Clock,
-    bell: Arc<Bell>,
+    commands: CommandSender<Command>,
     terminals: Arc<[String]>,
     carriers: u32,
     forward: Arc<Mutex<LinkConfig>>,
@@ -97,7 +79,7 @@ impl StarHandle {
     /// Stops the emulator.
     pub fn stop(&self) {
         // If it has ended there is nothing to do.
-        let _ = self.give(Order::Stop);
+        let _ = self.send(Command::Stop);
     }
 
     /// Executes a line as in the table above.
@@ -110,12 +92,12 @@ impl StarHandle {
         match order {
             "" => Ok(()),
             "forward" => self.forward(rest),
-            "stop" => self.give(Order::Stop),
-            _ => self.give(self.about_a_terminal(order, rest)?),
+            "stop" => self.send(Command::Stop),
+            _ => self.send(self.about_a_terminal(order, rest)?),
         }
     }
 
-    fn about_a_terminal(&self, order: &str, rest: &str) -> Result<Order, StarOrderError> {
+    fn about_a_terminal(&self, order: &str, rest: &str) -> Result<Command, StarOrderError> {
         const ORDERS: &str = "forward, weight, off, on, vanish, claim, intrude or stop";
         let unknown = |found: &str, expected| {
             Err(StarOrderError::Unknown { found: found.to_owned(), expected })
@@ -136,23 +118,23 @@ impl StarHandle {
         let found = value.unwrap_or_default();
         Ok(match (order, value, number) {
             ("weight", _, Some(weight)) => {
-                Order::Weight(terminal, weight.min(satlink::mac::weights::MOST))
+                Command::Weight(terminal, weight.min(satlink::mac::weights::MOST))
             }
             ("weight", ..) => return unknown(found, "a weight from 0 to 1000000"),
-            ("claim", Some("honest"), _) => Order::Claim(terminal, Claim::Honest),
+            ("claim", Some("honest"), _) => Command::Claim(terminal, Claim::Honest),
             ("claim", _, Some(slots)) => {
-                Order::Claim(terminal, Claim::Always(Request::Absolute(slots)))
+                Command::Claim(terminal, Claim::Always(Request::Absolute(slots)))
             }
             ("claim", ..) => return unknown(found, "a number of slots, or honest"),
-            ("intrude", None, _) => Order::Intrude(terminal, 0),
+            ("intrude", None, _) => Command::Intrude(terminal, 0),
             ("intrude", _, Some(carrier)) if carrier < self.carriers => {
-                Order::Intrude(terminal, carrier)
+                Command::Intrude(terminal, carrier)
             }
             ("intrude", ..) => return unknown(found, "a carrier that there is, from 0"),
             (_, Some(more), _) => return unknown(more, "the end of the line"),
-            ("off", None, _) => Order::Off(terminal),
-            ("on", None, _) => Order::On(terminal),
-            (_, None, _) => Order::Vanish(terminal),
+            ("off", None, _) => Command::Off(terminal),
+            ("on", None, _) => Command::On(terminal),
+            (_, None, _) => Command::Vanish(terminal),
         })
     }
 
@@ -161,17 +143,13 @@ impl StarHandle {
         let mut config = current.clone();
         words::apply_direction(&mut config.forward, text).map_err(StarOrderError::Words)?;
         config.validate().map_err(StarOrderError::Config)?;
-        self.give(Order::Forward(Box::new(config.clone())))?;
+        self.send(Command::Forward(Box::new(config.clone())))?;
         *current = config;
         Ok(())
     }
 
-    fn give(&self, order: Order) -> Result<(), StarOrderError> {
-        self.orders
-            .try_send((self.clock.now(), order))
-            .map_err(|_| StarOrderError::NotListening)?;
-        self.bell.ring();
-        Ok(())
+    fn send(&self, command: Command) -> Result<(), StarOrderError> {
+        self.commands.send(command).map_err(|_| StarOrderError::NotListening)
     }
 }
 
@@ -180,45 +158,17 @@ pub(super) fn forward_only(forward: DirectionConfig) -> LinkConfig {
     LinkConfig { forward, ..LinkConfig::default() }
 }
 
-/// The emulator's end.
-pub(super) struct Orders {
-    receiver: Receiver<(Instant, Order)>,
-    bell: Arc<Bell>,
-}
-
 /// Creates both ends for a star with these terminals.
 pub(super) fn pair(
     terminals: Vec<String>,
     carriers: u32,
     forward: &LinkConfig,
     clock: Clock,
-) -> io::Result<(StarHandle, Orders)> {
-    let (orders, receiver) = mpsc::sync_channel(WAITING);
-    let bell = Arc::new(Bell::new()?);
-    let handle = StarHandle {
-        orders,
-        clock,
-        bell: Arc::clone(&bell),
-        terminals: terminals.into(),
-        carriers,
-        forward: Arc::new(Mutex::new(forward.clone())),
-    };
-    Ok((handle, Orders { receiver, bell }))
-}
-
-impl Orders {
-    /// The commands received since the last call, with their times.
-    pub(super) fn fetch(&self) -> impl Iterator<Item = (Instant, Order)> {
-        self.receiver.try_iter()
-    }
-
-    pub(super) fn descriptor(&self) -> RawFd {
-        self.bell.descriptor()
-    }
-
-    pub(super) fn hush(&self) {
-        self.bell.hush();
-    }
+) -> io::Result<(StarHandle, CommandReceiver<Command>)> {
+    let (commands, receiver) = commands::channel(clock)?;
+    let forward = Arc::new(Mutex::new(forward.clone()));
+    let terminals = terminals.into();
+    Ok((StarHandle { commands, terminals, carriers, forward }, receiver))
 }
 
 #[cfg(test)]
@@ -226,7 +176,7 @@ mod tests {
     use super::*;
     use units::BitRate;
 
-    fn ends() -> (StarHandle, Orders) {
+    fn ends() -> (StarHandle, CommandReceiver<Command>) {
         let names = ["boat", "hut"].map(String::from).to_vec();
         pair(names, 2, &LinkConfig::default(), Clock::from_here()).unwrap()
     }
@@ -248,22 +198,22 @@ mod tests {
         ] {
             handle.line(line).unwrap();
         }
-        let all: Vec<Order> = orders.fetch().map(|(_, order)| order).collect();
+        let all: Vec<Command> = orders.fetch().map(|(_, order)| order).collect();
         let expected = [
-            Order::Weight(1, 7),
-            Order::Off(0),
-            Order::On(0),
-            Order::Vanish(1),
-            Order::Claim(1, Claim::Always(Request::Absolute(4_000))),
-            Order::Claim(1, Claim::Honest),
-            Order::Intrude(0, 0),
-            Order::Intrude(0, 1),
-            Order::Stop,
+            Command::Weight(1, 7),
+            Command::Off(0),
+            Command::On(0),
+            Command::Vanish(1),
+            Command::Claim(1, Claim::Always(Request::Absolute(4_000))),
+            Command::Claim(1, Claim::Honest),
+            Command::Intrude(0, 0),
+            Command::Intrude(0, 1),
+            Command::Stop,
         ];
         assert_eq!(all, expected);
         handle.line("forward rate 3mbit").unwrap();
         handle.line("forward loss 1%").unwrap();
-        let Some((_, Order::Forward(link))) = orders.fetch().last() else { panic!("an order") };
+        let Some((_, Command::Forward(link))) = orders.fetch().last() else { panic!("an order") };
         assert_eq!(link.forward.rate, Some(BitRate::from_mbps(3)));
         assert!(link.forward.loss > 0.0);
     }

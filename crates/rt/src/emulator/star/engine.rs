@@ -4,10 +4,11 @@
 
 use super::super::EmulatorError;
 use super::super::carried::Carried;
+use super::super::commands::CommandReceiver;
 use super::super::ports::drain_interface;
 use super::super::wait::Waiter;
 use super::config::StarEmulatorConfig;
-use super::control::{Order, Orders, forward_only};
+use super::control::{Command, forward_only};
 use super::observe::Observer;
 use super::port::Port;
 use super::summary::{ReturnEntry, StarSummary};
@@ -33,14 +34,14 @@ const LONGEST_WAIT: Span = Span::from_millis(100);
 const STALE: Span = Span::from_secs(60);
 /// Maximum duration of reading per iteration.
 const AHEAD: Span = Span::from_millis(100);
-/// The hub's index among the ports; terminals follow in order.
+/// The hub's index among the ports; terminals follow in command.
 pub(super) const HUB: usize = 0;
 
 /// A running star.
 pub(super) struct Engine {
     pub(super) config: StarEmulatorConfig,
     pub(super) ports: Vec<Port>,
-    pub(super) orders: Orders,
+    pub(super) commands: CommandReceiver<Command>,
     pub(super) listener: Option<Receiver>,
     pub(super) down: Link<Carried>,
     pub(super) up: MfTdma<Carried>,
@@ -54,10 +55,10 @@ pub(super) struct Engine {
     pub(super) epoch_unix_ns: u64,
     pub(super) first_epoch_unix_ns: u64,
     pub(super) horizon: Instant,
-    /// Packets read and not yet offered, by arrival and in order of reading.
+    /// Packets read and not yet offered, by arrival and in command of reading.
     pub(super) pending: BTreeMap<(Instant, u64), (usize, Carried)>,
     pub(super) reads: u64,
-    pub(super) given: VecDeque<(Instant, Order)>,
+    pub(super) given: VecDeque<(Instant, Command)>,
     pub(super) stopped: bool,
     pub(super) observer: Observer,
     pub(super) waiter: Waiter,
@@ -80,7 +81,7 @@ impl Engine {
         config: StarEmulatorConfig,
         sockets: Vec<PacketSocket>,
         listener: Option<Receiver>,
-        orders: Orders,
+        commands: CommandReceiver<Command>,
         clock: Clock,
     ) -> Result<Self, EmulatorError> {
         let names = config.names();
@@ -100,7 +101,7 @@ impl Engine {
             observer: Observer::new(config.report_every),
             ports: sockets.into_iter().map(Port::new).collect(),
             config,
-            orders,
+            commands,
             listener,
             down,
             up,
@@ -166,7 +167,7 @@ impl Engine {
         let of = |port: &Port| port.socket.as_ref().map_or(-1, |one| one.as_fd().as_raw_fd());
         let mut descriptors: Vec<RawFd> = self.ports.iter().map(of).collect();
         descriptors.extend(self.listener.as_ref().map(AsRawFd::as_raw_fd));
-        self.waiter.set(self.orders.descriptor(), &descriptors);
+        self.waiter.set(self.commands.descriptor(), &descriptors);
     }
 
     /// Reads arrived packets, and offers those that arrived up to the new horizon.
@@ -179,7 +180,7 @@ impl Engine {
         let now = self.clock.now();
         // An empty port had no packet before `now`.
         if self.waiter.wait(Span::ZERO, true).map_err(EmulatorError::Wait)? {
-            self.orders.hush();
+            self.commands.reset();
         }
         let mut horizon = now;
         for port in 0..self.ports.len() {
@@ -192,7 +193,7 @@ impl Engine {
             }
         }
         // Fetched after the packets: commands given before the arrival of one of them are included.
-        self.given.extend(self.orders.fetch());
+        self.given.extend(self.commands.fetch());
         self.horizon = self.horizon.max(horizon);
         self.hear_of_connections();
         self.catch_up();
@@ -267,12 +268,15 @@ impl Engine {
     /// Executes commands and offers packets that arrived by the horizon, commands first.
     fn catch_up(&mut self) {
         loop {
-            let order = self.given.front().map(|&(at, _)| at);
+            let command = self.given.front().map(|&(at, _)| at);
             let packet = self.pending.first_key_value().map(|(&(at, _), _)| at);
-            let order_first = order.is_some_and(|at| packet.is_none_or(|packet| at <= packet));
-            match (order, packet) {
+            let order_first = command.is_some_and(|at| packet.is_none_or(|packet| at <= packet));
+            match (command, packet) {
                 (Some(at), _) if order_first && at <= self.horizon => {
-                    self.given.pop_front().into_iter().for_each(|(at, order)| self.obey(at, order));
+                    self.given
+                        .pop_front()
+                        .into_iter()
+                        .for_each(|(at, command)| self.apply(at, command));
                 }
                 (_, Some(at)) if !order_first && at <= self.horizon => {
                     let Some((_, (port, packet))) = self.pending.pop_first() else { return };
@@ -312,20 +316,20 @@ impl Engine {
         }
     }
 
-    fn obey(&mut self, at: Instant, order: Order) {
-        match order {
-            Order::Stop => self.stopped = true,
-            Order::Forward(link) => {
+    fn apply(&mut self, at: Instant, command: Command) {
+        match command {
+            Command::Stop => self.stopped = true,
+            Command::Forward(link) => {
                 // Handles accept valid links only.
                 let changed = self.down.reconfigure(at, &link);
                 debug_assert!(changed.is_ok(), "{changed:?}");
             }
-            Order::Weight(terminal, weight) => self.weigh(terminal, weight),
-            Order::Off(terminal) => self.up.log_off(at, terminal),
-            Order::On(terminal) => self.up.log_on(at, terminal),
-            Order::Vanish(terminal) => self.up.vanish(at, terminal),
-            Order::Claim(terminal, claim) => self.up.set_claim(at, terminal, claim),
-            Order::Intrude(terminal, carrier) => self.up.intrude(at, terminal, carrier),
+            Command::Weight(terminal, weight) => self.weigh(terminal, weight),
+            Command::Off(terminal) => self.up.log_off(at, terminal),
+            Command::On(terminal) => self.up.log_on(at, terminal),
+            Command::Vanish(terminal) => self.up.vanish(at, terminal),
+            Command::Claim(terminal, claim) => self.up.set_claim(at, terminal, claim),
+            Command::Intrude(terminal, carrier) => self.up.intrude(at, terminal, carrier),
         }
     }
 
@@ -377,7 +381,7 @@ impl Engine {
         let due = due.into_iter().flatten().min().unwrap_or(Instant::FAR_FUTURE).min(end);
         let longest = due.since(self.clock.now()).min(LONGEST_WAIT);
         if !longest.is_zero() && self.waiter.wait(longest, true).map_err(EmulatorError::Wait)? {
-            self.orders.hush();
+            self.commands.reset();
         }
         Ok(())
     }
