@@ -389,7 +389,6 @@ pub(crate) fn relay_config(config: &Config, link: &LinkSection) -> RelayConfig {
     relay.control = link.controller;
     relay.mtu = *mtu as usize;
     relay.probe_mtu = true;
-    relay.probe_rate = true;
     relay.ip_overhead = if listen.is_ipv4() { relay::IPV4_UDP } else { relay::IPV6_UDP };
     relay.link_overhead = *overhead as usize;
     if let Role::Hub(hub) = &config.role {

@@ -97,7 +97,7 @@ fn setting(words: &str, seed: u64, is_configured: bool) -> Setting {
     let rate = |rate: Option<units::BitRate>| rate.expect("the link should have a rate");
     let rates = [rate(link.forward.rate), rate(link.return_.rate)];
     let setting = Setting::on(link, rates).with_seed(seed);
-    if is_configured { setting } else { setting.auto() }
+    if is_configured { setting } else { setting.auto().probing_rate() }
 }
 
 /// Figures of one link, each a mean of the seeds.

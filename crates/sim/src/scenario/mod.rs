@@ -38,6 +38,8 @@ pub struct Setting {
     pub rates: [BitRate; 2],
     /// Whether the gateways have no rates configured and search for them.
     pub auto: bool,
+    /// Whether padding estimates the rates before there is data.
+    pub probe_rate: bool,
     /// Path metrics that the hub has cached for the terminal.
     pub path_metrics: Option<PathMetrics>,
     /// The gateways' rate control.
@@ -64,7 +66,16 @@ impl Setting {
     /// The link `link`, with `rates` configured at the gateways, forward and return.
     pub fn on(link: LinkConfig, rates: [BitRate; 2]) -> Self {
         let control = Control::default();
-        Self { link, rates, auto: false, path_metrics: None, control, secure: true, seed: 1 }
+        Self {
+            link,
+            rates,
+            auto: false,
+            probe_rate: false,
+            path_metrics: None,
+            control,
+            secure: true,
+            seed: 1,
+        }
     }
 
     /// Returns the setting with another seed.
@@ -85,6 +96,13 @@ impl Setting {
     #[must_use]
     pub fn auto(mut self) -> Self {
         self.auto = true;
+        self
+    }
+
+    /// Returns the setting with gateways that estimate the rates by padding.
+    #[must_use]
+    pub fn probing_rate(mut self) -> Self {
+        self.probe_rate = true;
         self
     }
 
@@ -116,7 +134,7 @@ impl Setting {
         (terminal.control, hub.control) = (self.control, self.control);
         // As gateways do by default.
         (terminal.probe_mtu, hub.probe_mtu) = (true, true);
-        (terminal.probe_rate, hub.probe_rate) = (true, true);
+        (terminal.probe_rate, hub.probe_rate) = (self.probe_rate, self.probe_rate);
         if self.secure {
             acquaint(&mut terminal, &mut hub, self.seed);
         }
