@@ -238,6 +238,11 @@ impl Relay {
         self.session.as_ref().and_then(Session::srtt)
     }
 
+    /// The smoothed round trip, or the configured one before any was measured.
+    pub fn expected_round_trip(&self) -> Span {
+        self.round_trip().unwrap_or(self.config.initial_rtt)
+    }
+
     /// What the session, or the last one while there is none, has measured on the path: to be
     /// cached for the next one. Metrics that it began with are not measurements.
     pub fn path_metrics(&self) -> Option<PathMetrics> {

@@ -335,9 +335,9 @@ impl RelaySet {
         }
     }
 
-    /// Returns the longest smoothed round trip of the sessions whose peers respond.
+    /// Returns the longest round trip of the sessions whose peers respond.
     pub(crate) fn max_round_trip(&self) -> Option<Span> {
-        let round_trip = |relay: &Relay| relay.round_trip().filter(|_| relay.is_answered());
+        let round_trip = |relay: &Relay| relay.is_answered().then(|| relay.expected_round_trip());
         match &self.side {
             Side::Terminal(paths) => {
                 paths.all.iter().filter_map(|path| round_trip(&path.relay)).max()
