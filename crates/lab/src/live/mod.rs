@@ -296,8 +296,12 @@ impl Bed {
     /// Takes everything down in order.
     ///
     /// # Errors
-    /// When the emulator or a gateway had stopped by itself.
+    /// When the emulator, a gateway or another system had stopped by itself.
     pub fn close(mut self) -> Result<Outcome, LabError> {
+        // Without a system that has failed, the hosts would forward the clients' packets.
+        if let Some(system) = &mut self.other {
+            system.check()?;
+        }
         let gateways = self.gateways.take().map(Gateways::stop).transpose()?;
         self.second.take().map(Gateways::stop).transpose()?;
         let Self { emulation, .. } = self;
