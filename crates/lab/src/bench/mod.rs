@@ -223,7 +223,13 @@ fn run(scenario: &'static Scenario, way: Way, config: &BenchConfig) -> Result<Ru
         Ok(()) => {}
         // Without namespaces nothing can be measured.
         Err(error @ LabError::Testbed(_)) => return Err(error),
-        Err(error) => run.notes.push(error.to_string()),
+        Err(error) => {
+            // What crossed the link in the place of a system that failed says nothing of it.
+            if matches!(error, LabError::System { .. }) {
+                run.figures.clear();
+            }
+            run.notes.push(error.to_string());
+        }
     }
     if way == Way::Bentpipe {
         run.checks = scenario.checks.iter().map(|check| Verdict::of(check, &run.figures)).collect();

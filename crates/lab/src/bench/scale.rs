@@ -67,6 +67,8 @@ const RELOADED: &str = "reloaded";
 pub fn scale(config: &ScaleConfig, note: &mut dyn FnMut(&str)) -> Result<BenchReport, LabError> {
     let machine = Machine::here();
     enough_memory(config.terminals)?;
+    // Standard output and error of each, and a connection of some.
+    super::ends::raise_descriptors(config.terminals * 2 + config.active + 100)?;
     let cases = [format!("terminals-{}", config.terminals)];
     let measured = interleave(config.runs, &cases, &[(MAIN, ())], |_, ()| measure(config), note);
     let (series, notes) = measured?;

@@ -297,8 +297,12 @@ impl Bed {
     /// Stops everything in order.
     ///
     /// # Errors
-    /// If the emulator or a gateway had stopped on its own.
+    /// If the emulator, a gateway or another system had stopped on its own.
     pub fn close(mut self) -> Result<Outcome, LabError> {
+        // Without a system that has failed, the hosts would forward the clients' packets.
+        if let Some(system) = &mut self.other {
+            system.check()?;
+        }
         let gateways = self.gateways.take().map(Gateways::stop).transpose()?;
         self.second.take().map(Gateways::stop).transpose()?;
         let Self { emulation, .. } = self;

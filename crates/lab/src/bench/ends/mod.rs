@@ -11,6 +11,7 @@ mod serve;
 mod splice;
 
 use crate::LabError;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::process::Command;
 
 pub(super) use load::{Bulk, Direction, Paced, exchange};
@@ -19,6 +20,23 @@ pub use quinn::{quinn_receive, quinn_serve};
 pub use serve::serve;
 pub(super) use serve::{HEADER, received};
 pub use splice::splice;
+
+/// Raises this process's limit of descriptors, and with it that of the programs it starts, as far as
+/// permitted.
+///
+/// # Errors
+/// When fewer than `needed` are permitted.
+pub(super) fn raise_descriptors(needed: usize) -> Result<(), LabError> {
+    let failed = |error: nix::errno::Errno| LabError::Request(format!("descriptors: {error}"));
+    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(failed)?;
+    setrlimit(Resource::RLIMIT_NOFILE, hard, hard).map_err(failed)?;
+    if hard < needed as u64 {
+        return Err(LabError::Request(format!(
+            "{needed} descriptors are needed, {hard} are permitted: raise `ulimit -Hn`"
+        )));
+    }
+    Ok(())
+}
 
 /// The command that starts an end as a process of its own: this program with other arguments.
 pub(super) fn command(arguments: &[&str]) -> Result<Command, LabError> {

@@ -59,7 +59,7 @@ pub fn quinn_serve(address: SocketAddr) -> io::Result<()> {
 }
 
 /// Receives from [`quinn_serve`] for `settling`, prints a line, and after `length` the number of
-/// octets that have come meanwhile.
+/// octets that have come meanwhile; then goes on until the process ends.
 ///
 /// # Errors
 /// When the server cannot be reached, or the connection ends.
@@ -88,7 +88,11 @@ pub fn quinn_receive(server: SocketAddr, settling: Span, length: Span) -> io::Re
             }
             println!("{}", if is_measured { octets } else { 0 });
         }
-        Ok(())
+        // The processor time of this process is read after the last line.
+        loop {
+            let chunk = receive.read_chunk(BLOCK, true).await.map_err(other)?;
+            chunk.ok_or(io::ErrorKind::UnexpectedEof)?;
+        }
     })
 }
 

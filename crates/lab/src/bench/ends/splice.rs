@@ -3,7 +3,7 @@
 
 use super::poll::Poll;
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, SpliceFFlags, splice as move_pages};
+use nix::fcntl::{FcntlArg, OFlag, SpliceFFlags, fcntl, splice as move_pages};
 use nix::sys::epoll::EpollFlags;
 use nix::unistd::pipe2;
 use std::io;
@@ -15,9 +15,14 @@ const BLOCK: usize = 256 << 10;
 /// The listener's number among the sockets.
 const LISTENER: usize = usize::MAX;
 
-/// One direction of a connection: octets wait in its pipe.
+/// The ends of a pipe to read from and to write to.
+type Pipe = (OwnedFd, OwnedFd);
+
+/// One direction of a connection.
+#[derive(Default)]
 struct Half {
-    pipe: (OwnedFd, OwnedFd),
+    /// Where octets wait; none while none do.
+    pipe: Option<Pipe>,
     waiting: usize,
     ended: bool,
 }
@@ -38,6 +43,7 @@ pub fn splice(listen: SocketAddr, target: SocketAddr) -> io::Result<()> {
     let mut poll = Poll::new()?;
     poll.add(&listener, LISTENER, EpollFlags::EPOLLIN)?;
     let mut pairs: Vec<Option<Pair>> = Vec::new();
+    let mut pipes = Vec::new();
     loop {
         for number in poll.wait(u8::MAX)? {
             if number == LISTENER {
@@ -50,7 +56,7 @@ pub fn splice(listen: SocketAddr, target: SocketAddr) -> io::Result<()> {
                     pairs[free] = Pair::open(client, target, &poll, free).ok();
                 }
             } else if let Some(pair) = &mut pairs[number]
-                && !pair.advance()
+                && !pair.advance(&mut pipes)
             {
                 pairs[number] = None;
             }
@@ -68,30 +74,44 @@ impl Pair {
             let both = EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLET;
             poll.add(stream, number, both)?;
         }
-        let half = || -> io::Result<Half> {
-            let pipe = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
-            // Beyond what the system permits it stays as it is.
-            let size = nix::fcntl::FcntlArg::F_SETPIPE_SZ(BLOCK as i32);
-            let _ = nix::fcntl::fcntl(&pipe.1, size);
-            Ok(Half { pipe, waiting: 0, ended: false })
-        };
-        Ok(Self { streams, halves: [half()?, half()?] })
+        Ok(Self { streams, halves: Default::default() })
     }
 
     /// Moves what can be moved; false when both directions have ended or one has failed.
-    fn advance(&mut self) -> bool {
+    fn advance(&mut self, pipes: &mut Vec<Pipe>) -> bool {
         let [client, server] = &self.streams;
-        let moved =
-            self.halves[0].advance(client, server).and(self.halves[1].advance(server, client));
+        let up = self.halves[0].advance(client, server, pipes);
+        let moved = up.and(self.halves[1].advance(server, client, pipes));
         moved.is_ok() && self.halves.iter().any(|half| !half.ended)
     }
 }
 
 impl Half {
-    fn advance(&mut self, from: &TcpStream, to: &TcpStream) -> Result<(), Errno> {
+    /// Moves what can be moved, by the pipe in which octets wait or else by one of `pipes`, to
+    /// which an empty one returns.
+    fn advance(
+        &mut self,
+        from: &TcpStream,
+        to: &TcpStream,
+        pipes: &mut Vec<Pipe>,
+    ) -> Result<(), Errno> {
+        let pipe = match self.pipe.take().or_else(|| pipes.pop()) {
+            Some(pipe) => pipe,
+            None => new_pipe()?,
+        };
+        let moved = self.move_through(&pipe, from, to);
+        if self.waiting == 0 {
+            pipes.push(pipe);
+        } else {
+            self.pipe = Some(pipe);
+        }
+        moved
+    }
+
+    fn move_through(&mut self, pipe: &Pipe, from: &TcpStream, to: &TcpStream) -> Result<(), Errno> {
         let flags = SpliceFFlags::SPLICE_F_MOVE | SpliceFFlags::SPLICE_F_NONBLOCK;
         while !self.ended {
-            let read = move_pages(from, None, &self.pipe.1, None, BLOCK, flags);
+            let read = move_pages(from, None, &pipe.1, None, BLOCK, flags);
             let (stalled, over) = match read {
                 Ok(count) => (count == 0, count == 0),
                 Err(Errno::EAGAIN) => (true, false),
@@ -101,7 +121,7 @@ impl Half {
             // A full pipe stalls as well: when it has been emptied, there may be more to read.
             let stalled = stalled && self.waiting == 0;
             while self.waiting > 0 {
-                match move_pages(&self.pipe.0, None, to, None, self.waiting, flags) {
+                match move_pages(&pipe.0, None, to, None, self.waiting, flags) {
                     Ok(count) => self.waiting -= count,
                     Err(Errno::EAGAIN) => return Ok(()),
                     Err(error) => return Err(error),
@@ -117,4 +137,11 @@ impl Half {
         }
         Ok(())
     }
+}
+
+fn new_pipe() -> Result<Pipe, Errno> {
+    let pipe = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
+    // Beyond what the system permits it stays as it is.
+    let _ = fcntl(&pipe.1, FcntlArg::F_SETPIPE_SZ(BLOCK as i32));
+    Ok(pipe)
 }

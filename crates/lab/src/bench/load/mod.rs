@@ -52,6 +52,8 @@ pub struct LoadConfig {
 const PORT: u16 = 7000;
 /// What a measurement begins with at most, before anything counts.
 const SETTLING: Span = Span::from_secs(2);
+/// Descriptors of a process besides those of the load.
+const MARGIN: usize = 100;
 /// Gateways give memory back by then.
 const LATER: Span = Span::from_secs(5);
 
@@ -87,6 +89,8 @@ fn run(
     note: &mut dyn FnMut(&str),
 ) -> Result<BenchReport, LabError> {
     let machine = Machine::here();
+    // Of each connection the client has one, and so has the server.
+    ends::raise_descriptors(config.connections + MARGIN)?;
     let cases = chosen(cases, &config.only)?;
     let splice = splice_proxy();
     let mut systems = vec![
