@@ -17,8 +17,9 @@ const LARGE: libc::c_int = 256 * 1024;
 /// Free memory that may remain at the top of the heap, in bytes.
 #[cfg(target_env = "gnu")]
 const TOP: libc::c_int = 1 << 20;
-/// Interval of the check.
-const LOOKS: Span = Span::from_secs(5);
+/// Interval of the check. The second check at the latest detects rest, so free memory is returned
+/// within twice this time.
+const LOOKS: Span = Span::from_secs(2);
 /// Maximum interval of counting free memory after counts without result.
 const RARE: Span = Span::from_secs(80);
 /// Minimum amount of free memory that is returned, in bytes.
@@ -65,11 +66,13 @@ pub(crate) struct Memory {
     seen: (Instant, u64),
     /// Minimum of the resident memory since memory was returned, in bytes.
     rest: u64,
+    /// How much of that was not in use, bytes.
+    beside: u64,
 }
 
 impl Memory {
     pub(crate) fn new(now: Instant) -> Self {
-        Self { next: now + LOOKS, count_at: now, pause: LOOKS, seen: (now, 0), rest: 0 }
+        Self { next: now + LOOKS, count_at: now, pause: LOOKS, seen: (now, 0), rest: 0, beside: 0 }
     }
 
     /// Returns the time of the next check.
@@ -97,29 +100,29 @@ impl Memory {
         resting: bool,
         resident: Option<u64>,
         in_use: impl FnOnce() -> Option<u64>,
-        give_back: impl FnOnce() -> Option<u64>,
+        give_back: impl FnOnce() -> Option<(u64, u64)>,
     ) {
         let Some(resident) = resident else { return };
         self.rest = self.rest.min(resident);
-        if resident < self.rest + LITTLE {
-            self.pause = LOOKS;
-            return;
-        }
-        if !resting {
-            if now < self.count_at {
+        let has_grown = resident >= self.rest + LITTLE;
+        // At rest all that came since then goes, and otherwise what is free has to be counted:
+        // what was resident after it was given back was in use, and need not be any more.
+        if !(resting && has_grown) {
+            if !resting && now < self.count_at {
                 return;
             }
             let Some(used) = in_use() else { return };
-            if resident.saturating_sub(used) < AT_WORK + used / 2 {
+            let kept = if resting { self.beside + LITTLE } else { AT_WORK + used / 2 };
+            if resident.saturating_sub(used) < kept {
                 // Counting takes time if much is free.
-                self.pause = (self.pause * 2).min(RARE);
+                self.pause = if resting { LOOKS } else { (self.pause * 2).min(RARE) };
                 self.count_at = now + self.pause;
                 return;
             }
         }
         self.pause = LOOKS;
-        if let Some(left) = give_back() {
-            self.rest = left;
+        if let Some((left, used)) = give_back() {
+            (self.rest, self.beside) = (left, left.saturating_sub(used));
         }
     }
 }
@@ -147,16 +150,17 @@ fn in_use() -> Option<u64> {
     None
 }
 
-/// Returns all free pages to the kernel, and the resident memory after that in bytes.
+/// Returns all free pages to the kernel; returns the resident memory after that, and how much of it
+/// is in use, in bytes.
 #[cfg(target_env = "gnu")]
-fn give_back() -> Option<u64> {
+fn give_back() -> Option<(u64, u64)> {
     // SAFETY: it takes a number, and touches no memory that is in use.
     unsafe { libc::malloc_trim(0) };
-    resident()
+    Some((resident()?, in_use()?))
 }
 
 #[cfg(not(target_env = "gnu"))]
-fn give_back() -> Option<u64> {
+fn give_back() -> Option<(u64, u64)> {
     None
 }
 
@@ -181,7 +185,7 @@ mod tests {
         };
         let give_back = || {
             given = true;
-            Some(left)
+            Some((left, used.min(left)))
         };
         memory.judge(now, resting, Some(resident), in_use, give_back);
         (counted, given)
@@ -196,18 +200,32 @@ mod tests {
         assert!(look(&mut memory, 10, true, (13 * MIB, 10 * MIB, 12 * MIB)).1);
     }
 
+    /// Buffers were full when memory was last given back, and are freed afterwards: their blocks are
+    /// neither large nor at the top, so they stay resident.
+    #[test]
+    fn what_was_in_use_when_memory_was_given_back_goes_back_later() {
+        for resting in [false, true] {
+            let mut memory = Memory::new(Instant::ZERO);
+            let full = (900 * MIB, 500 * MIB, 510 * MIB);
+            assert!(look(&mut memory, 0, resting, full).1, "at work");
+            let freed = (510 * MIB, 10 * MIB, 20 * MIB);
+            assert!(look(&mut memory, 2, true, freed).1, "at rest");
+            assert!(!look(&mut memory, 4, true, (20 * MIB, 10 * MIB, 20 * MIB)).1);
+        }
+    }
+
     #[test]
     fn who_works_keeps_some_of_it_and_counts_more_and_more_rarely() {
         let mut memory = Memory::new(Instant::ZERO);
         let mut counts = Vec::new();
-        for at in (0..=310).step_by(5) {
+        for at in (0..=290).step_by(2) {
             let (counted, given) = look(&mut memory, at, false, (30 * MIB, 16 * MIB, 16 * MIB));
             assert!(!given);
             counts.extend(counted.then_some(at));
         }
-        assert_eq!(counts, [0, 10, 30, 70, 150, 230, 310]);
-        assert!(!look(&mut memory, 385, false, (33 * MIB, 16 * MIB, 16 * MIB)).1);
-        assert!(look(&mut memory, 390, false, (33 * MIB, 16 * MIB, 16 * MIB)).1);
+        assert_eq!(counts, [0, 4, 12, 28, 60, 124, 204, 284]);
+        assert!(!look(&mut memory, 363, false, (33 * MIB, 16 * MIB, 16 * MIB)).1);
+        assert!(look(&mut memory, 364, false, (33 * MIB, 16 * MIB, 16 * MIB)).1);
         assert_eq!(memory.pause, LOOKS);
     }
 
@@ -233,7 +251,7 @@ mod tests {
             kept += 1;
             kept % 100 == 0
         });
-        let left = give_back().unwrap();
+        let (left, _) = give_back().unwrap();
         assert!(left + 40 * MIB < full, "{full} bytes, then {left}");
         assert!(in_use().unwrap() + 40 * MIB < used);
         assert!(blocks.iter().all(|block| block.iter().all(|octet| *octet == 1)));

@@ -206,6 +206,10 @@ impl Bench<'_> {
             }
             None => self.run.notes.push("the full rate was not reached again".to_owned()),
         }
+        if let Some((in_order, full_second)) = delivery_again(&transfer, back, 0.8 * self.bound()) {
+            self.figure("in_order_seconds", in_order.as_secs_f64());
+            self.figure("full_second_seconds", full_second.as_secs_f64());
+        }
         Ok(())
     }
 
@@ -304,6 +308,20 @@ fn full_rate_after(transfer: &Transfer, round_trip: Span, enough: f64) -> Option
     };
     let found = series.iter().find(full)?;
     Some(found.at.saturating_sub(round_trip).saturating_sub(first))
+}
+
+/// Times from `back`, the end of an outage, to the first byte that a transfer then received, and
+/// from there on to the start of the first second with `enough` bits.
+fn delivery_again(transfer: &Transfer, back: Instant, enough: f64) -> Option<(Span, Span)> {
+    let after = back.since(transfer.started);
+    let series = &transfer.series;
+    let first = series.partition_point(|sample| sample.at <= after);
+    let full = (first..series.len()).find(|&start| {
+        let end = series.partition_point(|s| s.at < series[start].at + Span::from_secs(1));
+        let before = start.checked_sub(1).map_or(0, |before| series[before].bytes);
+        end < series.len() && (series[end - 1].bytes - before) as f64 * 8.0 >= enough
+    })?;
+    Some((series[first].at.saturating_sub(after), series[full].at.saturating_sub(after)))
 }
 
 /// Adds the emulator's and gateways' remarks and metrics.

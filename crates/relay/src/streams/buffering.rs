@@ -22,6 +22,10 @@ const UNSENT_LONGEST: Span = Span::from_secs(4);
 const UNSENT_LEAST: u64 = 4 << 10;
 /// As long as there is no rate.
 const UNSENT_UNKNOWN: u64 = 256 << 10;
+/// Streams that may hold as much unsent as one alone; of more each has an equal part of that, but
+/// no less than this many bytes.
+const UNSENT_STREAMS: u64 = 3;
+const UNSENT_SHARED: u64 = 128 << 10;
 /// Unsent bytes beyond what credit allows to be sent: ready when more credit comes.
 const BEYOND_CREDIT: u64 = 16 << 10;
 /// Send buffer that each stream may use beside the pool: while it has credit, and while it has none.
@@ -118,13 +122,16 @@ impl Streams {
         held > unsent || unsent > 0 && stream.send.credit(self.shared.left()) > 0
     }
 
-    /// Bytes that one stream may hold unsent: on a slow link more would only be late.
+    /// Bytes that one stream may hold unsent: on a slow link more would only be late. Streams that
+    /// are ready to send divide what a few may hold, so that the memory that they need depends on
+    /// the link and not on their number. Streams without credit do not count: they may never send.
     fn unsent_limit(&self) -> u64 {
-        let limit = self.rate.map_or(UNSENT_UNKNOWN, |rate| {
-            let usual = rate.bytes_in(UNSENT_LONGEST).min(UNSENT_USUAL);
-            rate.bytes_in(UNSENT_TIME).max(usual).max(UNSENT_LEAST)
-        });
-        limit.min(self.unsent_most)
+        let Some(rate) = self.rate else { return UNSENT_UNKNOWN.min(self.unsent_most) };
+        let usual = rate.bytes_in(UNSENT_LONGEST).min(UNSENT_USUAL);
+        let alone = rate.bytes_in(UNSENT_TIME).max(usual).max(UNSENT_LEAST).min(self.unsent_most);
+        let ready = self.scheduler.len() as u64;
+        let part = alone * UNSENT_STREAMS / ready.max(UNSENT_STREAMS);
+        part.max(UNSENT_SHARED).min(alone)
     }
 
     fn room_of(&self, stream: &Stream) -> Room {

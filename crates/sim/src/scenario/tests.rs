@@ -99,6 +99,26 @@ fn link_is_full_within_two_round_trips_after_an_outage() {
     assert!(seen.recovered_after < 1.6 && seen.lost == 0 && seen.complete, "{seen:?}");
 }
 
+/// Clients of 100 connections download at 1 Gbit/s over 1 ms, from servers that write at once what
+/// they can. Streams hold 8 MiB unsent, from the fourth on 3/n of that: 108 MiB in all.
+#[test]
+fn a_hub_holds_what_the_link_needs_however_many_connections_it_has() {
+    const BOUND: u64 = 112 << 20;
+    let words = "forward rate 1gbit delay 0.5ms limit 2000000b return rate 1gbit delay 0.5ms";
+    let setting = Setting::new("geo", words);
+    let mut rig = setting.rig(vec![ConnectionPlan::download(START, 1 << 40); 100]);
+    let mut most = 0;
+    for step in 1..=20 {
+        rig.run_until(START + Span::from_millis(50 * step));
+        let hub = rig.hub.peer.and_then(|peer| rig.hub.hub.peer(peer)).expect("a terminal");
+        most = most.max(hub.statistics().send_buffered);
+    }
+    assert!((1 << 20..=BOUND).contains(&most), "{most} octets");
+    let from = START + Span::from_millis(200);
+    let received = rig.terminal.client.received().between(from, rig.now()).bytes;
+    assert!(received * 8 > 900_000_000 / 10 * 8, "{received} octets in 0.8 s");
+}
+
 #[test]
 fn delivery_in_order_is_back_1_3_s_after_an_outage_in_whichever_direction() {
     for setting in [geo(""), geo("").auto()] {
