@@ -147,7 +147,7 @@ fn what_credit_does_not_permit_does_not_wait_for_the_link() {
     let now = Instant::ZERO + Span::from_secs(1);
     let mut terminal = Streams::new(&config(), false, now);
     let (minimum_credit, shared_credit) = (MINIMUM as u32, 0);
-    terminal.set_peer(Limits { minimum_credit, shared_credit, ..terminal.peer });
+    terminal.set_peer(Limits { minimum_credit, shared_credit, ..terminal.peer }, false);
     let id = terminal.open(now, Target::name("server", 80), Priority::Normal).unwrap();
     assert_eq!(terminal.write(now, id, &[1; 10_000]), Ok(10_000));
     assert!(terminal.waits_for_link(id));
