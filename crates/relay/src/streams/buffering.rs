@@ -22,6 +22,9 @@ const UNSENT_LONGEST: Span = Span::from_secs(4);
 const UNSENT_LEAST: u64 = 4 << 10;
 /// As long as there is no rate.
 const UNSENT_UNKNOWN: u64 = 256 << 10;
+/// Unsent bytes of all streams from which on each may hold [`UNSENT_USUAL`] only: with many streams
+/// at a high rate, more would take memory and cache and serve nothing.
+const UNSENT_TOTAL: u64 = 16 << 20;
 /// Unsent bytes beyond what credit allows to be sent: ready when more credit comes.
 const BEYOND_CREDIT: u64 = 16 << 10;
 /// Send buffer that each stream may use beside the pool: while it has credit, and while it has none.
@@ -33,6 +36,8 @@ const MINIMUM_WITHOUT_CREDIT: u64 = 4 << 10;
 const HELD_ALPHA: u64 = 8;
 /// Room below which a writer is told to wait for more.
 const LITTLE_ROOM: u64 = 4 << 10;
+/// Part of the unsent bytes that a stream may hold which makes an announcement of room worth it.
+const ROOM_PART: u64 = 256;
 /// Writers that are looked at when something has been released.
 const WOKEN: usize = 8;
 
@@ -120,10 +125,16 @@ impl Streams {
         limit.min(self.unsent_most)
     }
 
+    /// As [`unsent_limit`](Self::unsent_limit), where other streams hold what they do.
+    fn unsent_share(&self) -> u64 {
+        let left = UNSENT_TOTAL.saturating_sub(self.send_pool.unsent.total());
+        self.unsent_limit().min(left.max(UNSENT_USUAL))
+    }
+
     fn room_of(&self, stream: &Stream) -> Room {
         let (unsent, held) = (stream.send.unsent(), stream.send.held());
         let sendable = stream.send.credit(self.shared.left());
-        let own = self.unsent_limit().min(sendable.saturating_add(BEYOND_CREDIT));
+        let own = self.unsent_share().min(sendable.saturating_add(BEYOND_CREDIT));
         let minimum = if sendable > unsent { MINIMUM } else { MINIMUM_WITHOUT_CREDIT };
         let pool = self.send_pool.room(stream.owner, unsent);
         Room { own: own.saturating_sub(unsent), pool: pool.max(minimum.saturating_sub(held)) }
@@ -140,6 +151,19 @@ impl Streams {
             self.wait_for_room(id);
         }
         usize::try_from(room).unwrap_or(usize::MAX)
+    }
+
+    /// As [`room`](Self::room), or none as long as that is not worth it, when `Writable` follows.
+    pub(crate) fn ample_room(&mut self, id: StreamId) -> usize {
+        let room = self.room(id);
+        let ample = LITTLE_ROOM.max(self.unsent_limit() / ROOM_PART);
+        if room as u64 >= self.enough_room().min(ample) {
+            return room;
+        }
+        if self.live(id).is_ok_and(|stream| stream.send.is_open()) {
+            self.wait_for_room(id);
+        }
+        0
     }
 
     pub(crate) fn write(
@@ -180,9 +204,11 @@ impl Streams {
         }
     }
 
-    /// Room that is worth telling a writer of.
+    /// Room that is worth telling a writer of: at high rates more, so that fewer words are needed.
     fn enough_room(&self) -> u64 {
-        (self.unsent_limit() / 4).clamp(1, MINIMUM / 2)
+        let limit = self.unsent_limit();
+        let most = (limit / ROOM_PART).max(MINIMUM / 2);
+        (self.unsent_share() / 4).clamp(1, most)
     }
 
     /// Tells a writer that waits that there is room, if there is.

@@ -12,6 +12,7 @@ pub(crate) mod fuzzing;
 mod grants;
 mod receiving;
 mod sending;
+mod table;
 
 use crate::config::{RelayConfig, announced_rate};
 use crate::datagram::Datagrams;
@@ -36,7 +37,8 @@ use grants::Grants;
 pub(crate) use grants::LEAST_GRANT;
 use sending::{Control, Packet};
 use slab::Slab;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
+use table::StreamTable;
 use units::{BitRate, Instant, Span};
 
 /// The streams of one session with one peer.
@@ -51,7 +53,7 @@ pub(crate) struct Streams {
     unsent_most: u64,
     /// What the peer announced.
     peer: Limits,
-    streams: BTreeMap<StreamId, Stream>,
+    streams: StreamTable,
     /// Streams in the map that the peer opened, and that this side opened.
     open_remote: usize,
     open_local: usize,
@@ -107,7 +109,7 @@ impl Streams {
             send_pool: SendPool::new(config.send_pool),
             unsent_most: config.unsent_limit,
             peer: config.limits(),
-            streams: BTreeMap::new(),
+            streams: StreamTable::default(),
             open_remote: 0,
             open_local: 0,
             unfinished_remote: 0,
@@ -332,13 +334,6 @@ impl Streams {
         match self.streams.get(&id) {
             Some(stream) if !stream.cut => stream.send.unsent(),
             Some(_) | None => 0,
-        }
-    }
-
-    pub(crate) fn peek(&self, id: StreamId) -> &[u8] {
-        match self.streams.get(&id) {
-            Some(stream) if stream.is_readable() => stream.receive.peek(),
-            Some(_) | None => &[],
         }
     }
 
