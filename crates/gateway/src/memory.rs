@@ -14,9 +14,13 @@ use units::{Instant, Span};
 /// Blocks of this many bytes and more are the kernel's.
 #[cfg(target_env = "gnu")]
 const LARGE: libc::c_int = 256 * 1024;
-/// So much may stay free at the heap's top.
+/// So much may stay free at the heap's top until memory is next given back: to give it back at
+/// once and ask for it again costs a page fault for every four kilobytes.
 #[cfg(target_env = "gnu")]
-const TOP: libc::c_int = 1 << 20;
+const TOP: libc::c_int = 64 << 20;
+/// By so much the heap grows at least.
+#[cfg(target_env = "gnu")]
+const GROWTH: libc::c_int = 1 << 20;
 /// How often to look.
 const LOOKS: Span = Span::from_secs(5);
 /// How often to count what is free when that was of no use, at most.
@@ -36,6 +40,7 @@ pub(crate) fn settle() {
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE);
         libc::mallopt(libc::M_TRIM_THRESHOLD, TOP);
+        libc::mallopt(libc::M_TOP_PAD, GROWTH);
     }
 }
 
