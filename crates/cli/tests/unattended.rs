@@ -132,7 +132,7 @@ fn a_gateway_with_unread_output_works_and_stops() {
     }
     // When reading resumes, it reports the number of dropped lines.
     let mut lines = BufReader::new(log).lines().map_while(Result::ok);
-    assert!(lines.any(|line| line.contains("log lines were dropped")), "it has ended");
+    assert!(lines.any(|line| line.contains("log lines dropped")), "it has ended");
     child.terminate();
     child.terminate();
     // Not read completely.

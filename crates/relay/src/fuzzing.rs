@@ -30,7 +30,7 @@ pub fn frames(octets: &[u8]) {
             assert!(data.len() < octets.len());
             continue;
         }
-        if let Frame::Unknown { .. } | Frame::BadOpening { .. } = frame {
+        if let Frame::Unknown { .. } | Frame::BadOpening { .. } | Frame::Padding = frame {
             continue;
         }
         let mut room = [0; 40];
