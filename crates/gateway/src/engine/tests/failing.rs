@@ -64,7 +64,13 @@ fn a_proxy_connects_by_itself_while_no_hub_answers() {
     named.write_all(b"by name").unwrap();
     assert_eq!(read_exactly(&mut named, 7), b"by name");
     // A server that resets is not a server that ends.
-    let (mut broken, _) = asked(&terminal, serve(abort));
+    let server = serve(|mut stream| {
+        read_exactly(&mut stream, 1);
+        abort(stream);
+    });
+    let (mut broken, code) = asked(&terminal, server);
+    assert_eq!(code, 0);
+    broken.write_all(b"?").unwrap();
     assert_eq!(broken.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
     line.mend();
     // After the hold time they are carried again.
