@@ -1,25 +1,23 @@
 //! Measures the cost of sealing: seals and opens datagrams of 1,472 octets under each suite.
 //!
 //! `cargo build -p association --release --example sealing`, and then, for datagrams per second,
-//! `time target/release/examples/sealing null 5000000` and the same with `noise`
-//! (ChaCha20-Poly1305) and `aes` (AES-256-GCM).
+//! `time target/release/examples/sealing null 5000000` and the same with `noise`.
 
 use association::{
-    Capabilities, Config, Hub, HubReceived, Keys, Known, Limits, OVERHEAD, PresharedKey,
-    PrivateKey, PublicKey, Sealed, Security, Terminal, TransmitBatch,
+    Config, Hub, HubReceived, Keys, Known, OVERHEAD, PresharedKey, PrivateKey, PublicKey, Sealed,
+    Security, Terminal, TransmitBatch,
 };
 use units::{Instant, RngStream};
 
 fn main() {
     let mut words = std::env::args().skip(1);
-    let (noise, capabilities) = match words.next().as_deref() {
-        Some("aes") => (true, Capabilities::AES_256_GCM),
-        Some("noise") => (true, Capabilities::NONE),
-        Some("null") => (false, Capabilities::NONE),
-        Some(_) | None => panic!("null, noise or aes, and a number"),
+    let noise = match words.next().as_deref() {
+        Some("noise") => true,
+        Some("null") => false,
+        Some(_) | None => panic!("null or noise, and a number"),
     };
     let count: u64 = words.next().and_then(|word| word.parse().ok()).expect("how many");
-    let (mut terminal, mut hub) = pair(noise, capabilities);
+    let (mut terminal, mut hub) = pair(noise);
     let (now, from) = (Instant::ZERO, "192.0.2.1:4500".parse().expect("an address"));
     let mut datagram = vec![0; 1472];
     let mut opened = 0;
@@ -34,16 +32,15 @@ fn main() {
 }
 
 /// A terminal and a hub with an association.
-fn pair(noise: bool, capabilities: Capabilities) -> (Terminal, Hub) {
+fn pair(noise: bool) -> (Terminal, Hub) {
     let mut rng = RngStream::new(1, 0, "keys");
     let [boat, shore] = [(); 2].map(|()| PrivateKey::generate(&mut rng));
     let config = |own: &PrivateKey, other: PublicKey, name: &str| {
         let known = Known { name: name.into(), public: other, preshared: PresharedKey::NONE };
         let keys = Keys::new(own.clone(), vec![known]).expect("one key");
         let security = if noise { Security::Noise(keys.into()) } else { Security::None };
-        let limits = Limits { capabilities, ..Limits::default() };
         // One pair of keys for the whole run.
-        Config { security, limits, renew_after_datagrams: u64::MAX, ..Config::new(name) }
+        Config { security, renew_after_datagrams: u64::MAX, ..Config::new(name) }
     };
     let (now, from) = (Instant::ZERO, "192.0.2.1:4500".parse().expect("an address"));
     let terminal = config(&boat, shore.public(), "boat");

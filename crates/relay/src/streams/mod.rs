@@ -12,7 +12,6 @@ pub(crate) mod fuzzing;
 mod grants;
 mod receiving;
 mod sending;
-mod table;
 
 use crate::config::RelayConfig;
 use crate::datagram::Datagrams;
@@ -37,8 +36,7 @@ use grants::Grants;
 pub(crate) use grants::LEAST_GRANT;
 use sending::{Control, Packet};
 use slab::Slab;
-use std::collections::{BTreeSet, VecDeque};
-use table::StreamTable;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use units::{BitRate, Instant, Span};
 
 /// The streams of one session with one peer.
@@ -55,7 +53,7 @@ pub(crate) struct Streams {
     peer: Limits,
     /// Packets of padding may be sent.
     sends_padding: bool,
-    streams: StreamTable,
+    streams: BTreeMap<StreamId, Stream>,
     /// Streams in the map that the peer opened, and that this side opened.
     open_remote: usize,
     open_local: usize,
@@ -112,7 +110,7 @@ impl Streams {
             unsent_most: config.unsent_limit,
             peer: config.limits(),
             sends_padding: false,
-            streams: StreamTable::default(),
+            streams: BTreeMap::new(),
             open_remote: 0,
             open_local: 0,
             unfinished_remote: 0,
@@ -333,6 +331,13 @@ impl Streams {
         match self.streams.get(&id) {
             Some(stream) if !stream.cut => stream.send.unsent(),
             Some(_) | None => 0,
+        }
+    }
+
+    pub(crate) fn peek(&self, id: StreamId) -> &[u8] {
+        match self.streams.get(&id) {
+            Some(stream) if stream.is_readable() => stream.receive.peek(),
+            Some(_) | None => &[],
         }
     }
 
