@@ -138,7 +138,7 @@ impl Gateway {
     /// Starts or ends bypassing of new connections.
     fn pass(&mut self, pass: bool) {
         let changed = match (&mut self.interception, &self.rules) {
-            (Some(interception), _) if pass => interception.stop_intercepting(),
+            (Some(interception), _) if pass => interception.suspend(),
             (Some(interception), Some(rules)) => interception.change_terminal(rules),
             (Some(_) | None, _) => Ok(()),
         };
@@ -186,7 +186,7 @@ impl Gateway {
         tracing::info!(connections, %limit, "draining: running connections may finish");
         // First the kernel's rules, so that no client is redirected to a closed listener.
         if let Some(interception) = &mut self.interception
-            && let Err(error) = interception.stop_intercepting()
+            && let Err(error) = interception.suspend()
         {
             tracing::warn!(%error, "interception not removed: new connections are still intercepted");
         }

@@ -146,7 +146,7 @@ impl Gateway {
         let Some(intercept) = &section.intercept else {
             // Existing intercepted connections still need their routing.
             if let Some(interception) = &mut self.interception {
-                interception.stop_intercepting()?;
+                interception.suspend()?;
             }
             self.rules = None;
             self.engine.set_bypass(false, false);

@@ -38,7 +38,7 @@ impl Around {
     /// Stops intercepting new connections.
     fn stop_intercepting(&mut self) {
         for interception in &mut self.interceptions {
-            if let Err(error) = interception.stop_intercepting() {
+            if let Err(error) = interception.suspend() {
                 tracing::warn!(%error, "interception not removed: new connections are still intercepted");
             }
         }

@@ -41,7 +41,7 @@ pub(crate) struct Tunnel {
 
 impl Tunnel {
     /// Switches between bypassing the gateway and forwarding.
-    fn stop_intercepting(&mut self, now: Instant, pass: bool) {
+    fn set_bypass(&mut self, now: Instant, pass: bool) {
         if pass == self.bypassing || self.retry.is_some_and(|at| now < at) {
             return;
         }
@@ -89,7 +89,7 @@ impl<R: Role> Pair<R> {
     /// Lets packets bypass the gateway while new connections do, since no hub would receive them.
     pub(crate) fn lead_packets(&mut self, now: Instant) {
         if let (Some(pass), Some(tunnel)) = (self.role.bypasses_packets(), &mut self.tunnel) {
-            tunnel.stop_intercepting(now, pass);
+            tunnel.set_bypass(now, pass);
         }
     }
 

@@ -84,7 +84,7 @@ impl Forwarding {
     /// The kernel's error; nothing has changed then.
     pub(crate) fn set_bypass(&mut self, passing: bool) -> Result<(), InterceptError> {
         match &mut self.rules {
-            Some((installed, _)) if passing => installed.stop_intercepting(),
+            Some((installed, _)) if passing => installed.suspend(),
             Some((installed, rules)) => installed.change_forward(rules),
             None => Ok(()),
         }

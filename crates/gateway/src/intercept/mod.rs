@@ -208,17 +208,17 @@ impl Interception {
         self.take_away()
     }
 
-    /// Stops intercepting new connections; intercepted ones continue. The change is atomic: no
-    /// packet meets a partial rule set.
+    /// Stops capturing new connections or packets; intercepted connections continue. The change is
+    /// atomic: no packet meets a partial rule set.
     ///
     /// # Errors
     /// The kernel's error; nothing has changed then.
-    pub fn stop_intercepting(&mut self) -> Result<(), InterceptError> {
+    pub fn suspend(&mut self) -> Result<(), InterceptError> {
         let plan = self.plan.without_capture();
         self.exchange(plan)
     }
 
-    /// Replaces the rules, atomically as [`Interception::stop_intercepting`].
+    /// Replaces the rules, atomically as [`Interception::suspend`].
     ///
     /// # Errors
     /// As [`Interception::terminal`]; nothing has changed then.

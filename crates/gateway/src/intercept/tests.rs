@@ -321,7 +321,7 @@ fn a_rule_of_the_same_words_that_somebody_else_has_added_is_left_alone() {
 }
 
 #[test]
-fn what_was_intercepted_goes_on_when_new_connections_are_let_pass() {
+fn intercepted_connections_continue_while_new_ones_bypass() {
     with_namespaces(|| {
         let spaces = Spaces::build();
         enter(&spaces.server);
@@ -335,7 +335,7 @@ fn what_was_intercepted_goes_on_when_new_connections_are_let_pass() {
         let mut old = connect(at(SERVERS[0], 80));
         enter(&spaces.gateway);
         let (mut taken, _) = accept(&listeners.v4);
-        terminal.stop_intercepting().unwrap();
+        terminal.suspend().unwrap();
         pass(&mut old, &mut taken, b"still the gateway's");
         enter(&spaces.client);
         let mut new = connect(at(SERVERS[0], 80));

@@ -46,7 +46,7 @@ fn quic_is_refused_at_once_and_other_datagrams_pass() {
         }
         // While new connections go their ordinary way QUIC does as well.
         enter(&spaces.gateway);
-        terminal.stop_intercepting().unwrap();
+        terminal.suspend().unwrap();
         assert_eq!(refused(&spaces, 443), [false; 2]);
         enter(&spaces.gateway);
         let excluded = SERVERS.map(|address| address.parse::<Prefix>().unwrap());

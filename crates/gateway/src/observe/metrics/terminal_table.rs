@@ -82,18 +82,15 @@ pub(super) const EACH: &[Each] = &[
     ("bentpipe_terminal_send_buffered_bytes", Gauge, "Send buffer in use.", |t| {
         num(t.send_buffered_bytes)
     }),
-    ("bentpipe_terminal_send_buffer_limit_bytes", Gauge, "Its maximum.", |t| {
+    ("bentpipe_terminal_send_buffer_limit_bytes", Gauge, "Maximum send buffer.", |t| {
         num(t.send_buffer_limit_bytes)
     }),
     ("bentpipe_terminal_receive_credit_bytes", Gauge, "Receive credit granted.", |t| {
         num(t.receive_credit_bytes)
     }),
-    (
-        "bentpipe_terminal_receive_limit_bytes",
-        Gauge,
-        "Its maximum.",
-        |t| num(t.receive_limit_bytes),
-    ),
+    ("bentpipe_terminal_receive_limit_bytes", Gauge, "Maximum receive credit.", |t| {
+        num(t.receive_limit_bytes)
+    }),
     ("bentpipe_terminal_receive_memory_bytes", Gauge, "Memory of received data.", |t| {
         num(t.receive_memory_bytes)
     }),
@@ -103,19 +100,25 @@ pub(super) const EACH: &[Each] = &[
     ("bentpipe_terminal_segments_sent_total", Counter, "XSTP segments sent.", |t| {
         num(t.counters.segments_sent)
     }),
-    ("bentpipe_terminal_segment_sent_bytes_total", Counter, "Bytes of these.", |t| {
-        num(t.counters.segment_bytes_sent)
-    }),
+    (
+        "bentpipe_terminal_segment_sent_bytes_total",
+        Counter,
+        "Bytes of the XSTP segments sent.",
+        |t| num(t.counters.segment_bytes_sent),
+    ),
     ("bentpipe_terminal_segments_received_total", Counter, "XSTP segments received.", |t| {
         num(t.counters.segments_received)
     }),
-    ("bentpipe_terminal_data_packets_sent_total", Counter, "Data packets, first sendings.", |t| {
-        num(t.counters.data_sent)
-    }),
-    ("bentpipe_terminal_retransmissions_total", Counter, "Data packets sent again.", |t| {
+    (
+        "bentpipe_terminal_data_packets_sent_total",
+        Counter,
+        "SDs transmitted for the first time.",
+        |t| num(t.counters.data_sent),
+    ),
+    ("bentpipe_terminal_retransmissions_total", Counter, "SDs retransmitted.", |t| {
         num(t.counters.retransmitted)
     }),
-    ("bentpipe_terminal_duplicates_received_total", Counter, "Data packets twice.", |t| {
+    ("bentpipe_terminal_duplicates_received_total", Counter, "Duplicate SDs received.", |t| {
         num(t.counters.duplicates)
     }),
     ("bentpipe_terminal_polls_sent_total", Counter, "POLLs sent.", |t| num(t.counters.polls)),
@@ -125,13 +128,16 @@ pub(super) const EACH: &[Each] = &[
     ("bentpipe_terminal_streams_opened_total", Counter, "Streams opened.", |t| {
         num(t.counters.streams_opened)
     }),
-    ("bentpipe_terminal_stream_sent_bytes_total", Counter, "Stream bytes sent, once.", |t| {
-        num(t.counters.stream_bytes_sent)
-    }),
+    (
+        "bentpipe_terminal_stream_sent_bytes_total",
+        Counter,
+        "Stream bytes sent, without retransmissions.",
+        |t| num(t.counters.stream_bytes_sent),
+    ),
     ("bentpipe_terminal_stream_received_bytes_total", Counter, "Stream bytes received.", |t| {
         num(t.counters.stream_bytes_received)
     }),
-    ("bentpipe_terminal_bad_frames_total", Counter, "Frames that made no sense.", |t| {
+    ("bentpipe_terminal_bad_frames_total", Counter, "Malformed frames.", |t| {
         num(t.counters.bad_frames)
     }),
 ];

@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use units::{Instant, RngStream, Span};
 
-/// A server that never accepts is shared by clients, so that one's failure is remembered when the
-/// next comes.
+/// A server that never accepts is shared by clients, so that the failure of one is stored when the
+/// next connects.
 const SHARED: u8 = 200;
-/// Other addresses of a server's name begin here.
+/// First of the other addresses of a server's name.
 const OTHERS: u8 = 240;
-/// How many there are at most: all are tried within `limits.connect`, although attempts at those
-/// that do not answer make way for others only after a time.
+/// Maximum number of them. All are tried within `limits.connect`, although each attempt without a
+/// response delays the next one.
 const MAX_OTHERS: u64 = 4;
 /// How often a client, a server or a link is of IPv6.
 pub(super) const IPV6: f64 = 0.3;

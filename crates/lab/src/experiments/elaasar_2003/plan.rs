@@ -22,7 +22,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     parameter("tolerance", "RTT_TOLERANCE, a share of the round trip", [0.1, 0.0, 10.0]),
     count("max_probes", "MAX_PROBES", [4.0, 2.0, 256.0]),
     count("required_probes", "REQ_PROBES", [2.0, 1.0, 2.0]),
-    parameter("idle_threshold_s", "pause after which slow start begins anew, s", [3.0, 0.1, 1e6]),
+    parameter("idle_threshold_s", "idle time after which slow start restarts, s", [3.0, 0.1, 1e6]),
     count("polls_per_round_trip", "POLLS_PER_RTT", [3.0, 1.0, 100.0]),
     parameter("link_rate_kbps", "rate of the line in kbit/s; 0: none", [0.0, 0.0, 1e7]),
 ];

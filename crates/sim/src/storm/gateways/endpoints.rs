@@ -32,7 +32,7 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// The random stream of the instance number `life`.
+    /// The random stream of an instance.
     fn rng(&self, instance: u64) -> RngStream {
         RngStream::new(self.seed, instance, if self.tasks.is_empty() { "hub" } else { "terminal" })
     }
