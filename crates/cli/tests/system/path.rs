@@ -152,9 +152,11 @@ fn a_full_path_mtu_is_used_and_a_smaller_interface_mtu_respected() {
     let Some(net) = Routed::build() else { return };
     let (mut client, mut server) = net.connect();
     let mut send = |bytes: &[u8]| {
-        server.write_all(bytes).unwrap();
         let mut got = vec![0; bytes.len()];
-        std::io::Read::read_exact(&mut client, &mut got).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| server.write_all(bytes).unwrap());
+            std::io::Read::read_exact(&mut client, &mut got).unwrap();
+        });
         assert!(got == bytes);
     };
     send(&content(1, 3_000_000));
