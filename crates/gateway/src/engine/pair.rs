@@ -28,7 +28,6 @@ use relay::{Event, Keys, PublicKey, Service};
 use std::fmt::Debug;
 use std::io;
 use std::net::IpAddr;
-use std::ops::Range;
 use std::sync::Arc;
 use units::Instant;
 
@@ -131,8 +130,8 @@ pub(crate) struct Pair<R: Role> {
     pub(crate) idle_rounds: u32,
     /// When to end although connections still run: no new ones are accepted.
     pub(crate) draining: Option<Instant>,
-    /// From when until when the sessions end in order, once that has begun.
-    pub(crate) session_end: Option<Range<Instant>>,
+    /// Since when the sessions have been ending in order.
+    pub(crate) ending_since: Option<Instant>,
     /// The interface of packets that are forwarded unsplit.
     pub(crate) tunnel: Option<Box<Tunnel>>,
     /// Until when the end of the sessions may be sent, once it was begun.
@@ -166,7 +165,7 @@ impl<R: Role> Pair<R> {
             names_answered: false,
             idle_rounds: 0,
             draining: None,
-            session_end: None,
+            ending_since: None,
             tunnel: None,
             closing_until: Instant::ZERO,
         })

@@ -7,12 +7,6 @@ use units::{Instant, Span};
 
 /// Maximum time for sending the reset of the sessions to the peers.
 const CLOSE_TIME: Span = Span::from_millis(100);
-/// Bounds of the time for the orderly end of the sessions, once no connection is left. The drain's
-/// own limit comes first.
-const SESSION_END: [Span; 2] = [Span::from_secs(3), Span::from_secs(15)];
-/// The same in round trips: GOAWAY and END take two, their acknowledgements one more, and each loss
-/// of one of them another one or two.
-const SESSION_END_ROUND_TRIPS: u64 = 6;
 
 impl<R: Role> Pair<R> {
     /// Stops accepting new connections. The engine ends when all running ones have ended at both
@@ -45,24 +39,22 @@ impl<R: Role> Pair<R> {
         if !self.core.connections.is_empty() || self.core.relays.open_streams() > 0 {
             return false;
         }
-        // No stream is opened from here on, at either end.
-        let session_end = self.session_end.get_or_insert_with(|| {
+        // No stream is opened from here on, at either end. A peer that responds ends its session
+        // when its clients or servers have received what it holds for them.
+        if self.ending_since.is_none() {
+            self.ending_since = Some(now);
             if !defect::has(Defect::NoGoaway) {
                 self.core.relays.drain();
             }
-            let [min, max] = SESSION_END;
-            let round_trip = self.core.relays.max_round_trip().unwrap_or_default();
-            now..now + (round_trip * SESSION_END_ROUND_TRIPS).clamp(min, max)
-        });
-        now >= session_end.end || self.core.relays.has_drained()
+        }
+        self.core.relays.has_drained()
     }
 
     /// Returns since when the sessions have been ending, if one of them with a peer that responds
     /// has not ended in order.
     #[cfg(any(test, feature = "simulation"))]
     pub(crate) fn unended_since(&self) -> Option<Instant> {
-        let since = self.session_end.as_ref().map_or(self.core.now, |range| range.start);
-        (!self.core.relays.has_drained()).then_some(since)
+        self.ending_since.filter(|_| !self.core.relays.has_drained())
     }
 
     /// Returns the path metrics at the stop.

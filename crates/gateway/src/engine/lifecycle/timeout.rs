@@ -19,12 +19,9 @@ impl<R: Role> Pair<R> {
     }
 
     pub(crate) fn next_due(&self, now: Instant) -> Instant {
-        let session_end = self.session_end.as_ref().map(|range| range.end);
         let mut due = self
             .sweep_at()
             .min(self.draining.unwrap_or(Instant::FAR_FUTURE))
-            // Later than that it is the end of a connection that ends the drain.
-            .min(session_end.filter(|end| *end > now).unwrap_or(Instant::FAR_FUTURE))
             .min(self.addresses.due());
         if let Some(deadline) = self.core.deadlines.next() {
             due = due.min(deadline);

@@ -335,17 +335,6 @@ impl RelaySet {
         }
     }
 
-    /// Returns the longest round trip of the sessions whose peers respond.
-    pub(crate) fn max_round_trip(&self) -> Option<Span> {
-        let round_trip = |relay: &Relay| relay.is_answered().then(|| relay.expected_round_trip());
-        match &self.side {
-            Side::Terminal(paths) => {
-                paths.all.iter().filter_map(|path| round_trip(&path.relay)).max()
-            }
-            Side::Hub(hub) => hub.relays().filter_map(|(_, relay)| round_trip(relay)).max(),
-        }
-    }
-
     /// Resets all sessions. The segments that inform the peers are due at once, and all streams are
     /// gone.
     pub(crate) fn close(&mut self, now: Instant) {

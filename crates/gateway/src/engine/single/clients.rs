@@ -21,6 +21,7 @@ use units::{Instant, Span};
 const ACCEPT_BUDGET: usize = 64;
 /// Length of a pause for lack of descriptors.
 const ACCEPT_PAUSE: Span = Span::from_millis(200);
+
 impl Single {
     /// Accepts pending clients; true when more are pending.
     pub(super) fn accept(&mut self, now: Instant) -> bool {
@@ -54,6 +55,11 @@ impl Single {
             }
         }
         false
+    }
+
+    /// There may be room again: a pause ends with the next round, which is due at once.
+    pub(super) fn end_accept_pause(&mut self) {
+        self.accept_again = self.accept_again.map(|_| self.now);
     }
 
     fn accept_client(&mut self, now: Instant, number: usize, client: Socket, from: SocketAddr) {
@@ -144,9 +150,13 @@ impl Single {
             SourceMode::Own => None,
         };
         let tuning = &self.tuning;
-        self.kernel.connect_tuned(source, server, &|socket| match satellite {
+        let socket = self.kernel.connect_tuned(source, server, &|socket| match satellite {
             Side::Server => tuning.apply(&socket),
             Side::Client => Ok(()),
-        })
+        })?;
+        // The server may have answered before this gateway has noticed: a process that is killed then
+        // must not pass for the end of the data.
+        socket.prepare(&self.limits)?;
+        Ok(socket)
     }
 }

@@ -170,8 +170,7 @@ impl Single {
     pub(crate) fn set_limits(&mut self, limits: Limits, log_ends: bool) {
         (self.limits, self.log_ends) = (limits, log_ends);
         self.slots.set(&self.limits);
-        // There may be room again.
-        self.accept_again = None;
+        self.end_accept_pause();
     }
 
     /// Ends when all connections have ended, or after `limit`.
@@ -262,10 +261,6 @@ impl Single {
         }
         // Without an error it is connected, or the event was of another kind.
         if !pair.server.is_connected() {
-            return;
-        }
-        if let Err(error) = pair.server.prepare(&self.limits) {
-            self.on_socket_error(now, index, Side::Server, &error);
             return;
         }
         self.counters.connected += 1;

@@ -58,7 +58,7 @@ impl Single {
     /// Removes the connection. Its sockets close in good order if it is dropped.
     pub(super) fn remove(&mut self, index: usize) -> Pair {
         self.set_due(index, None);
-        self.accept_again = None;
+        self.end_accept_pause();
         let pair = self.pairs.remove(index);
         self.slots.table.release(index);
         if self.log_ends {

@@ -8,8 +8,9 @@ use super::world::World;
 use crate::engine::Held;
 use units::Span;
 
-/// How long gateways may hold on to something after the last connection: a terminal finds a
-/// vanished client, and a hub a stream whose terminal is gone, by timers of this order.
+/// How long gateways may hold on to something after the last connection, besides the time for what
+/// they have to send: a terminal finds a vanished client, and a hub a stream whose terminal is gone,
+/// by timers of this order.
 const LINGER: Span = Span::from_secs(300);
 /// Descriptors that a gateway has besides those of connections: the one in reserve, and a UDP
 /// socket for each of at most two paths.
@@ -20,7 +21,9 @@ const OWN_DESCRIPTORS: usize = 3;
 /// # Errors
 /// What is not.
 pub(super) fn all_given_back(world: &mut World) -> Result<(), String> {
-    let limit = world.now() + LINGER;
+    let buffered: u64 = world.held().iter().map(|held| held.buffered).sum();
+    // Twice, because of retransmissions and headers.
+    let limit = world.now() + LINGER + world.slowest_link().time_for(2 * buffered);
     // A server whose client has gone at once may still be connected to.
     let is_idle = |world: &mut World| {
         let over = world.tasks.iter().all(|task| task.is_over());

@@ -14,6 +14,8 @@ use relay::Security;
 use std::net::SocketAddr;
 use units::{Instant, Span};
 
+/// Maximum time for the orderly end of the sessions when no connection is left at either gateway.
+const MAX_SESSION_END: Span = Span::from_secs(10);
 /// Datagrams that may be lost while sessions end, so that they end in order nevertheless.
 const MAX_LOST_AT_END: usize = 1;
 
@@ -57,10 +59,12 @@ impl World {
             Act::Restart(node) => self.restart(now, node),
             Act::Drain(node, pause) => self.drain(now, node, pause),
             Act::Reload(node) => self.reload(node)?,
-            Act::Descriptors(node, left) => {
+            // A gateway that begins has enough.
+            Act::Descriptors(node, left) if self.places[node].gateway.is_some() => {
                 let node = &mut self.net.net().nodes[node];
                 node.limit = node.open + left;
             }
+            Act::Descriptors(..) => {}
             Act::PathMtu(mtu) => self.net.net().path_mtu = mtu,
         }
         Ok(())
@@ -96,7 +100,9 @@ impl World {
             task.excuses.refused |= match net.way_of(task) {
                 // A terminal serves whom it has accepted, and a hub whom it connects.
                 Way::Begun => node != task.node || !net.has_come_in(task),
-                Way::Through(_) | Way::Held | Way::Past => false,
+                // A SYN that is held is let in before the terminal knows that its hub drains.
+                Way::Held => node != task.node,
+                Way::Through(_) | Way::Past => false,
             };
         }
     }
@@ -174,15 +180,7 @@ impl World {
     }
 
     /// Looks after a gateway that has had its round.
-    pub(super) fn review(
-        &mut self,
-        now: Instant,
-        node: usize,
-        drained: bool,
-    ) -> Result<(), String> {
-        if drained {
-            return self.end(now, node);
-        }
+    pub(super) fn review(&mut self, now: Instant, node: usize) {
         if self.places[node].is_stale && self.site.is_terminal(node) {
             let peers = self.site.peers_of(node);
             let is_there = |&peer: &usize| {
@@ -195,7 +193,6 @@ impl World {
             };
             self.places[node].is_stale = !whole || !peers.iter().all(knows);
         }
-        Ok(())
     }
 
     /// Whether datagrams to or from `node` were lost while its sessions ended, or a peer is not the
@@ -212,20 +209,27 @@ impl World {
             || self.site.peers_of(node).iter().any(|&peer| self.places[peer].is_another)
     }
 
+    /// Whether connections of the terminals of `node` have run since.
+    fn is_used_since(&self, node: usize, since: Instant) -> bool {
+        let terminals = self.terminals_of(node);
+        let mut tasks = self.tasks.iter().filter(|task| terminals.contains(&task.node));
+        tasks.any(|task| task.is_running() || task.finished.is_some_and(|at| at > since))
+    }
+
     /// A gateway that has drained ends.
     ///
     /// # Errors
     /// When sessions have not ended although nothing has kept them from that.
-    fn end(&mut self, now: Instant, node: usize) -> Result<(), String> {
+    pub(super) fn end(&mut self, now: Instant, node: usize) -> Result<(), String> {
         // Connections that still run have had their time; before that there are none.
-        let is_cut_off = now >= self.places[node].drained_by;
-        if is_cut_off {
+        if now >= self.places[node].drained_by {
             self.excuse(node);
         }
         let engine = self.places[node].gateway.as_mut().and_then(Engaged::engine);
         if let Some(since) = engine.and_then(|engine| engine.unended_since())
-            && !is_cut_off
+            && now.since(since) > MAX_SESSION_END
             && !self.is_disturbed(since, node)
+            && !self.is_used_since(node, now - MAX_SESSION_END)
         {
             return Err(format!("gateway {node} ended by time, not by END, at {now:?}"));
         }

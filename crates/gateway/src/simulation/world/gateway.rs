@@ -163,8 +163,10 @@ impl Engaged {
         let is_empty = !news && moved == self.empty.moved;
         self.empty.moved = moved;
         self.empty.count(now, is_empty);
-        // Counting connections takes time.
-        let connections = if self.empty.are_too_many(now, 0) { self.held().connections } else { 0 };
+        // Counting connections takes time. Streams whose connections have just ended count as well.
+        let is_suspect = self.empty.are_too_many(now, 0);
+        let held = if is_suspect { self.held() } else { Held::default() };
+        let connections = held.connections + held.streams;
         if self.empty.are_too_many(now, connections) {
             return Err(format!(
                 "gateway {node} is busy with nothing: due {:?} at {now:?}, {:?}",

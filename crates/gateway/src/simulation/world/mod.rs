@@ -17,7 +17,7 @@ use super::task::{ClientKind, Task};
 use crate::engine::Held;
 use crate::{Config, Role};
 use std::collections::BTreeMap;
-use units::{Instant, RngStream, Span};
+use units::{BitRate, Instant, RngStream, Span};
 
 /// Where a gateway runs, or will again.
 struct Place {
@@ -96,6 +96,12 @@ impl World {
     pub(super) fn held(&mut self) -> Vec<Held> {
         let gateways = self.places.iter_mut().filter_map(|place| place.gateway.as_mut());
         gateways.map(Engaged::held).collect()
+    }
+
+    /// The rate of the slowest link.
+    pub(super) fn slowest_link(&self) -> BitRate {
+        let rates = self.site.links.iter().map(|(_, link)| link.rate);
+        rates.min().unwrap_or(BitRate::from_mbps(1))
     }
 
     /// What a gateway shows of its peers, as JSON.
@@ -197,14 +203,17 @@ impl World {
         if !news && now < gateway.next {
             return Ok(());
         }
+        if gateway.has_drained(now) {
+            return self.end(now, node);
+        }
         self.rounds += 1;
         let cost = Span::from_micros(20 + self.rng.below(100));
         let changed = gateway.round(now, news, cost, &self.net, node)?;
-        let has_drained = gateway.has_drained(now);
         if changed {
             self.excuse_held(node);
         }
-        self.review(now, node, has_drained)
+        self.review(now, node);
+        Ok(())
     }
 }
 
