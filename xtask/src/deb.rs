@@ -59,7 +59,7 @@ const LIBRARIES: [(&str, &str); 6] = [
     ("libgcc_s.so.1", "libgcc-s1"),
 ];
 
-/// Builds the package; tells where it is.
+/// Builds the package; returns its path.
 pub(crate) fn build(arguments: &[&str]) -> Result<PathBuf, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("no repository")?;
     let (mut binary, mut out) = (None, root.join("target/debian"));
@@ -231,7 +231,7 @@ fn write(to: &Path, content: impl AsRef<[u8]>, mode: u32) -> Result<(), String> 
     fs::set_permissions(to, fs::Permissions::from_mode(mode)).map_err(failed)
 }
 
-/// A folder that everybody may enter, and all above it.
+/// Creates a folder and its parents, accessible for all users.
 fn make(folder: &Path) -> Result<(), String> {
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))
 }
@@ -262,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_program_needs_is_read_from_itself() {
+    fn dependencies_are_read_from_the_program() {
         let headers = "Dynamic Section:\n  NEEDED               libgcc_s.so.1\n\
                        \x20 NEEDED               libm.so.6\n  NEEDED               libc.so.6\n\
                        \x20 NEEDED               ld-linux-x86-64.so.2\n\nVersion References:\n\

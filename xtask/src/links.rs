@@ -1,4 +1,4 @@
-//! Links in Markdown: where one leads to a file, the file is there, and so is the heading.
+//! Checks that the files and headings of links in Markdown exist.
 
 use crate::report::Report;
 use crate::sources;
@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 pub(crate) fn check() -> Result<Report, String> {
     let root = sources::root();
     let mut pages = Vec::new();
-    // What git would not know, such as a build's own folder, is none of ours.
+    // Untracked folders, such as a build's, are excluded.
     for (folder, below) in [(".", false), ("docs", true), ("packaging", true), ("fuzz", false)] {
         pages.extend(pages_in(&root.join(folder), below)?);
     }
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_leads_nowhere_is_told_with_its_line() {
+    fn broken_links_are_reported_with_their_line() {
         let folder = std::env::temp_dir().join(format!("bentpipe-links-{}", std::process::id()));
         fs::create_dir_all(folder.join("sub")).unwrap();
         fs::write(folder.join("sub/b.md"), "# Here\n").unwrap();

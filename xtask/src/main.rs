@@ -1,12 +1,12 @@
-//! Checks that hold the architecture: `cargo run -p xtask -- check`.
+//! Checks of the source tree: `cargo run -p xtask -- check`.
 //!
 //! ```text
-//!   layers  ── arrows between crates only as drawn; pure crates stay pure
-//!   sizes   ── no file or test module outgrows its bound, and what exceeds may only shrink
-//!   cycles  ── no import cycle joins files of different folders
-//!   terms   ── retired words do not come back, but for places that may only shrink
+//!   layers  ── dependencies between crates are those of the table; `no_std` crates stay pure
+//!   sizes   ── no file or test module exceeds its limit; those that already do may only shrink
+//!   cycles  ── imports between files of different folders have no cycle
+//!   terms   ── retired terms are not used, except in listed places
 //!   clauses ── clauses are numbered in order and contain all requirements; tests name existing ones
-//!   links   ── links in Markdown lead to files and headings that are there
+//!   links   ── links in Markdown lead to existing files and headings
 //! ```
 //!
 //! And `cargo run -p xtask -- deb` makes the Debian package.

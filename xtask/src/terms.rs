@@ -1,4 +1,4 @@
-//! Words of an earlier, private vocabulary do not come back.
+//! Finds retired terms.
 //!
 //! `xtask/terms.txt` has each retired term with the standard one, and the places that still use it.
 //! A use anywhere else is a violation, and so is a place that no longer uses it: the list of places
@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 const TERMS: &str = "xtask/terms.txt";
-/// What is looked through; the changelog is history and keeps its words.
+/// Files and folders that are searched. The changelog is not.
 const LOOKED_AT: [&str; 9] = [
     "crates",
     "docs",

@@ -40,7 +40,7 @@ class Upper(Protocol):
         """Takes the payload of a packet that arrived, in whatever order."""
 
     def acknowledged(self, number: int) -> None:
-        """Is told once of each number that the peer has received."""
+        """Called once for each number that the peer has received."""
 
     def write_note(self, room: int) -> bytes:
         """Returns a NOTE (XSTP-3.10.1)."""
@@ -170,7 +170,7 @@ class Session:
         elif begin.incarnation != self.incarnation:
             newer = 0 < (begin.incarnation - self.incarnation) % (1 << 32) < 1 << 31
             if newer:
-                self._close("the peer began anew")
+                self._close("the peer has restarted")
             raise Malformed("another incarnation")
         self._begin_echo = stamp
 

@@ -74,8 +74,8 @@ def hub_configuration(pair: Pair, port: int, others: tuple[bytes, ...] = (),
     """The hub's configuration; `others` are the private keys of further terminals. Without `rates`
     it finds them."""
     head = 'role = "hub"\n'
-    told = f'rate_up = "{RATE}"\nrate_down = "{RATE}"\n' if rates else ""
-    tail = f'[link]\nlisten = "127.0.0.1:{port}"\n{told}' \
+    rates_of_link = f'rate_up = "{RATE}"\nrate_down = "{RATE}"\n' if rates else ""
+    tail = f'[link]\nlisten = "127.0.0.1:{port}"\n{rates_of_link}' \
         '[control]\nsocket = "off"\n'
     if pair.suite is Suite.NULL:
         return head + 'security = "none"\n' + tail

@@ -278,7 +278,7 @@ def test_grants(tmp_path: Path, run: Runner) -> None:
 
 
 def test_hub_restart(tmp_path: Path, run: Runner) -> None:
-    """A hub that has lost everything says Unknown; the terminal begins anew (ASC-4)."""
+    """A hub that has lost everything says Unknown; the terminal starts again (ASC-4)."""
 
     async def test() -> None:
         async with setting(tmp_path, Impairments()) as s:

@@ -60,13 +60,13 @@ impl Gcra {
 
 /// Decision about a Hello.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum AdmissionDecision {
     /// Process it.
-    Take,
+    Accept,
     /// Respond with this Cookie.
-    Ask(Vec<u8>),
+    SendCookie(Vec<u8>),
     /// Drop it: the limit of Cookies to the sender or of all Cookies is reached.
-    Withhold,
+    Suppress,
     /// Drop it: the limit of the sender or of all senders is reached.
     Drop,
 }
@@ -75,7 +75,7 @@ pub(crate) enum Verdict {
 #[derive(Debug)]
 pub(crate) struct Admission {
     jar: CookieSecrets,
-    strangers: Gcra,
+    unvalidated: Gcra,
     sources: Gcra,
     cookies: ResponseLimiter,
     places: SourceLimiter,
@@ -88,7 +88,7 @@ impl Admission {
         let places = SourceLimiter::new(entropy, PLACES);
         Self {
             jar,
-            strangers: Gcra::default(),
+            unvalidated: Gcra::default(),
             sources: Gcra::default(),
             cookies: ResponseLimiter::new(rate, COOKIES, places.seed()),
             places,
@@ -97,32 +97,32 @@ impl Admission {
 
     /// Decides about a Hello from `from` with a valid mac1. `known` means that the address belongs
     /// to a verified terminal.
-    pub(crate) fn judge(
+    pub(crate) fn decide(
         &mut self,
         now: Instant,
         (from, known): (SocketAddr, bool),
         hello: &[u8],
         macs: &MacKeys,
         entropy: &mut dyn Entropy,
-    ) -> Verdict {
+    ) -> AdmissionDecision {
         // Senders with a cookie must not use up the limit for others.
         let fits = self.jar.fits(now, from, hello, entropy);
         if fits && self.places.take(now, from.ip(), SOURCE) && self.sources.take(now, SOURCES) {
-            return Verdict::Take;
+            return AdmissionDecision::Accept;
         }
-        if self.strangers.take(now, STRANGERS) {
-            return Verdict::Take;
+        if self.unvalidated.take(now, STRANGERS) {
+            return AdmissionDecision::Accept;
         }
         // The sender has a cookie, and its limit or that of all senders is reached: another cookie
         // would not help.
         if fits {
-            return Verdict::Drop;
+            return AdmissionDecision::Drop;
         }
         if !self.cookies.take(now, from, COOKIE_LEN, known) {
-            return Verdict::Withhold;
+            return AdmissionDecision::Suppress;
         }
         let cookie = self.jar.cookie(now, from, entropy);
-        Verdict::Ask(macs.seal(hello, &cookie, draw(entropy)))
+        AdmissionDecision::SendCookie(macs.seal(hello, &cookie, draw(entropy)))
     }
 }
 
@@ -152,11 +152,12 @@ mod tests {
         let cookie = admission.jar.cookie(now, from, &mut entropy);
         let mut hello = vec![0; crate::noise::HELLO_LEN];
         crate::cookie::write_second(&cookie, &mut hello);
-        let mut judge = |at| admission.judge(at, (from, false), &hello, &macs, &mut entropy);
-        let taken = (0..500).filter(|_| judge(now) == Verdict::Take).count();
+        let mut decide = |at| admission.decide(at, (from, false), &hello, &macs, &mut entropy);
+        let taken = (0..500).filter(|_| decide(now) == AdmissionDecision::Accept).count();
         assert_eq!(taken, 16 + 64, "its share, and what nobody else has asked for");
-        assert_eq!(judge(now), Verdict::Drop, "not another cookie");
-        let later = (1..=1000).filter(|ms| judge(now + Span::from_millis(*ms)) == Verdict::Take);
+        assert_eq!(decide(now), AdmissionDecision::Drop, "not another cookie");
+        let later = (1..=1000)
+            .filter(|ms| decide(now + Span::from_millis(*ms)) == AdmissionDecision::Accept);
         assert!((55..=60).contains(&later.count()), "10 and 50 a second");
     }
 }

@@ -193,7 +193,7 @@ fn a_flood_from_other_addresses_does_not_hide_a_restart() {
                 answers += 1;
             }
         }
-        assert!(heard > 0, "nobody told the terminal");
+        assert!(heard > 0, "the terminal received no message");
         assert!(answers <= 10_064, "{answers} in a second");
     }
 }

@@ -98,14 +98,14 @@ fn a_hub_with_a_corrected_secret_responds_again_to_the_same_hello() {
 fn a_terminal_cannot_take_another_ones_name() {
     let config = hub_config(Suite::Noise, &["boat", "buoy"]);
     let mut hub = Hub::new(config, RngStream::new(1, 0, "hub"));
-    let (mut boat, mut liar) = (terminal(Suite::Noise, 1, at(0)), {
+    let (mut boat, mut second) = (terminal(Suite::Noise, 1, at(0)), {
         let config = Config { name: "boat".into(), ..terminal_config(Suite::Noise, "buoy") };
         terminal_with(config, at(0))
     });
     greet(&mut boat, &mut hub, at(0));
     let (peer, ..) = take(&mut hub, at(0), home(), up(&mut boat, b""));
-    greet(&mut liar, &mut hub, at(1));
-    let (other, _, replaced) = take(&mut hub, at(1), home(), up(&mut liar, b""));
+    greet(&mut second, &mut hub, at(1));
+    let (other, _, replaced) = take(&mut hub, at(1), home(), up(&mut second, b""));
     assert_eq!((hub.name(peer), hub.name(other)), (Some("boat"), Some("buoy")));
     assert_eq!(replaced, None);
 }
@@ -311,14 +311,14 @@ fn expired_keys_stop_data_until_they_are_renewed() {
 fn a_forged_unknown_ends_nothing_and_further_ones_are_ignored() {
     let (mut terminal, mut hub) = pair();
     let (peer, ..) = take(&mut hub, at(0), home(), up(&mut terminal, b"x"));
-    let mut liar = rig::hub(Suite::Noise, 9);
+    let mut other = rig::hub(Suite::Noise, 9);
     let mut hellos = 0;
     for second in 1..=100u64 {
         let now = at(second * 1_000);
         // Anyone who sees a datagram can forge its Unknown.
         let mut seen = up_at(&mut terminal, now, b"x");
-        let _ = liar.handle_datagram(now, elsewhere(), &mut seen.clone());
-        let (_, mut unknown) = answer_of(&mut liar).expect("unknown");
+        let _ = other.handle_datagram(now, elsewhere(), &mut seen.clone());
+        let (_, mut unknown) = answer_of(&mut other).expect("unknown");
         terminal.handle_datagram(now, &mut unknown).expect("looks true");
         take(&mut hub, now, home(), core::mem::take(&mut seen));
         while let Some(mut hello) = hello_of(&mut terminal, now) {

@@ -35,16 +35,16 @@ enum Command {
 /// # Errors
 /// If a key file cannot be read or written.
 pub fn run(arguments: &Arguments) -> Outcome {
-    let told = |error: gateway::KeyError| error.to_string();
+    let message = |error: gateway::KeyError| error.to_string();
     match &arguments.command {
         Command::Generate { file } => {
-            let public = gateway::generate_key(file).map_err(told)?;
+            let public = gateway::generate_key(file).map_err(message)?;
             values::print(&format!("{public}\n"))
         }
         Command::Show { file } => {
-            let public = gateway::public_key(file).map_err(told)?;
+            let public = gateway::public_key(file).map_err(message)?;
             values::print(&format!("{public}\n"))
         }
-        Command::Preshared { file } => gateway::generate_preshared_key(file).map_err(told),
+        Command::Preshared { file } => gateway::generate_preshared_key(file).map_err(message),
     }
 }

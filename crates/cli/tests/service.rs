@@ -156,7 +156,7 @@ fn the_manager_receives_all_notifications_and_stores_the_sockets() {
         .lines()
         .map_while(Result::ok)
         .filter(|line| line.contains("using a socket of the service manager"));
-    assert_eq!(handed.count(), 2, "both sockets are taken, and none is made anew");
+    assert_eq!(handed.count(), 2, "both sockets are reused");
     assert!(child.wait().unwrap().success());
 }
 
@@ -195,7 +195,7 @@ fn a_path_bound_to_an_interface_uses_the_stored_socket() {
     // The manager holds the port while it stores the socket.
     let mut child = manager.start(&config("interface = \"lo\""));
     manager.hear_until("READY=1");
-    assert!(!manager.kept.iter().any(is_link), "it is bound anew another time");
+    assert!(!manager.kept.iter().any(is_link), "it is not stored");
     signal(&child, "TERM");
     assert!(child.wait().unwrap().success());
 }
@@ -226,8 +226,8 @@ fn a_single_gateway_stores_no_sockets_and_reports_log_suppression() {
     manager.hear_until("STOPPING=1");
     let log = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
     let log: Vec<String> = log.collect();
-    let told = log.iter().any(|line| line.contains("log rate limit: similar lines omitted"));
-    assert!(told, "{log:?}");
+    let reported = log.iter().any(|line| line.contains("log rate limit: similar lines omitted"));
+    assert!(reported, "{log:?}");
     assert!(child.wait().unwrap().success());
 }
 

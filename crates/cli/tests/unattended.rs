@@ -247,7 +247,7 @@ fn packaging(file: &str) -> PathBuf {
 }
 
 #[test]
-fn the_unit_of_a_hub_grants_what_its_configuration_needs() {
+fn the_unit_of_a_hub_grants_the_required_capabilities() {
     let folder = Folder::new("generator");
     let hub = "role = \"hub\"\nsecurity = \"none\"\n[link]\nlisten = \"10.2.0.2:7000\"\n";
     folder.write("hub.toml", hub);

@@ -3,7 +3,7 @@
 
 use lab::watch::{self, WatchConfig};
 use monitor::{Client, Question, Status};
-use rt::pcap::{self, LinkType, Way};
+use rt::pcap::{self, Direction, LinkType};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
@@ -42,7 +42,7 @@ impl Scratch {
             (header[0], header[8], header[9]) = (0x45, 64, *protocol);
             header[2..4].copy_from_slice(&(20 + payload.len() as u16).to_be_bytes());
             header[12..20].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
-            pcap::packet(number * 1_000_000, Way::Inbound, &[&header, payload], &mut file);
+            pcap::packet(number * 1_000_000, Direction::Inbound, &[&header, payload], &mut file);
         }
         let path = self.at(name);
         fs::write(&path, file).unwrap();

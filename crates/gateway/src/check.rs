@@ -45,7 +45,7 @@ pub fn check(config: &Config) -> Vec<Warning> {
     if let Some(state) = &config.state {
         state_file(&mut found, state);
     }
-    ways(&mut found, config);
+    hub_addresses(&mut found, config);
     let (wanted, has) = (config.limits.connections, driver::raise_descriptor_limit());
     let needed = engine::descriptors_for(wanted, 1);
     if has < needed {
@@ -81,7 +81,7 @@ fn ports(found: &mut Findings, config: &Config) {
         };
         found.add(key, format!("cannot listen on {address}: {error}{advice}"));
     };
-    for path in config.ways() {
+    for path in config.effective_paths() {
         let key = if path.name.is_empty() { "link.listen" } else { "path.listen" };
         try_one(key, path.link.listen, Type::DGRAM);
     }
@@ -141,8 +141,8 @@ fn rights(found: &mut Findings, config: &Config) {
 }
 
 /// Checks routes to the hubs, and whether hubs' names have addresses.
-fn ways(found: &mut Findings, config: &Config) {
-    for path in config.ways() {
+fn hub_addresses(found: &mut Findings, config: &Config) {
+    for path in config.effective_paths() {
         let key = if path.name.is_empty() { "link.peer" } else { "path.peer" };
         if let Some(HubAddress::Name(name, port)) = &path.link.peer {
             // Name servers other than the system's are queried by the gateway only.
@@ -218,23 +218,22 @@ fn carrying(found: &mut Findings, config: &Config) {
 fn promises(found: &mut Findings, config: &Config) {
     let Role::Hub(section) = &config.role else { return };
     for commitment in crate::config::commitments(&config.link, section) {
-        if commitment.is_too_much() {
-            found.add("plan", commitment.words());
+        if commitment.is_exceeded() {
+            found.add("plan", commitment.describe());
         }
     }
     if matches!(config.security, crate::SecuritySection::Noise(_)) {
-        for (plan, name) in crate::config::strangers(section) {
-            let text =
-                format!("{name:?} has plan {plan:?} and no [[terminal]]: nobody is called so");
+        for (plan, name) in crate::config::unknown_members(section) {
+            let text = format!("{name:?} has plan {plan:?} but no [[terminal]]");
             found.add("plan.terminals", text);
         }
     }
-    let ways = [("up", config.link.rate_up), ("down", config.link.rate_down)];
-    for (way, _) in ways.into_iter().filter(|(_, rate)| rate.is_none()) {
+    let rates = [("up", config.link.rate_up), ("down", config.link.rate_down)];
+    for (direction, _) in rates.into_iter().filter(|(_, rate)| rate.is_none()) {
         if !section.plans.is_empty() {
             let text =
                 "is not configured: in this direction plans have no effect, except for peaks down";
-            found.add(&format!("link.rate_{way}"), text);
+            found.add(&format!("link.rate_{direction}"), text);
         }
     }
 }
@@ -272,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_here_is_told_with_its_key() {
+    fn missing_prerequisites_are_reported_with_their_key() {
         let fine = terminal("[socks5]\nlisten = \"127.0.0.1:0\"\n");
         assert_eq!(warnings(&fine), []);
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();

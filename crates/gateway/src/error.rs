@@ -56,7 +56,7 @@ pub enum Error {
     #[error("keys: {0}")]
     Keys(#[from] KeyError),
     /// [`Gateway`](crate::Gateway) is one of a pair; for the other kind there is [`SingleGateway`](crate::SingleGateway).
-    #[error("role = \"single\" has no partner")]
+    #[error("role = \"single\" has no peer gateway")]
     NoPartner,
     /// Kernel features for two-segment splitting are missing.
     #[error("{0}")]

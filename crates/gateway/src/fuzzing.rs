@@ -1,18 +1,18 @@
-//! What must hold for whatever clients, operators' files and the kernel hand a gateway, as
-//! functions of octets. (What a proxy's client says is in [`crate::proxy`].)
+//! Properties of the gateway that hold for any input from clients, operators' files and the kernel,
+//! as functions of octets. (Those of proxy clients are in [`crate::proxy`].)
 //!
-//! The targets in `fuzz/` call these with octets that a fuzzer breeds; the tests below call them
-//! with random ones.
+//! The targets in `fuzz/` call these functions with the octets of a fuzzer; the tests below call
+//! them with random octets.
 
 use crate::Config;
 use crate::forward::packet::Ends;
 use crate::intercept::{Prefix, Syn, Unreachable, logged_packets};
 use crate::observe::{play_control, play_metrics, read_question, read_request};
 
-/// Reads a configuration: all is well, or every mistake has a key and says what was expected.
+/// Reads a configuration: it is valid, or every mistake has a key and an expected value.
 ///
 /// # Panics
-/// When a mistake is told without one of them, or the text is taken and nothing can be said of it.
+/// Panics if a mistake lacks one of them, or a valid configuration has no summary.
 pub fn config_text(octets: &[u8]) {
     let Ok(text) = str::from_utf8(octets) else { return };
     match Config::parse("fuzz.toml", text) {
@@ -27,20 +27,20 @@ pub fn config_text(octets: &[u8]) {
     let _ = text.parse::<Prefix>();
 }
 
-/// Reads a line of the control socket's.
+/// Reads one line of the control socket.
 ///
 /// # Panics
-/// When it is refused without a reason.
+/// Panics if a request is rejected without a reason.
 pub fn control_line(octets: &[u8]) {
     if let Err(reason) = read_question(octets) {
         assert!(reason.len() > "not understood: ".len());
     }
 }
 
-/// Reads the head of a scraper's request, as it comes octet by octet.
+/// Reads the head of a scraper's request, octet by octet.
 ///
 /// # Panics
-/// When what was whole is not whole any more with more behind it.
+/// Panics if a complete head is incomplete with further octets behind it.
 pub fn metrics_request(octets: &[u8]) {
     let mut whole = false;
     for end in 0..=octets.len() {
@@ -50,42 +50,43 @@ pub fn metrics_request(octets: &[u8]) {
     }
 }
 
-/// Plays a script, three octets a step, to the control socket: clients that come, ask whole lines
-/// and parts of them, read or do not, and go.
+/// Plays a script of three octets per step to the control socket: clients connect, send requests in
+/// whole lines and fragments, read or do not read, and disconnect.
 ///
 /// # Panics
-/// When a question has no answer or more than one, or a bound of clients, octets or time is passed.
+/// Panics if a request has no response or more than one, or if a limit on clients, octets or time
+/// is exceeded.
 pub fn control(script: &[u8]) {
     play_control(script);
 }
 
-/// As [`control`], to the metrics.
+/// Plays a script as [`control`] does, to the metrics listener.
 ///
 /// # Panics
-/// When what comes is no answer, or a bound of clients, octets or time is passed.
+/// Panics if a response is malformed, or if a limit on clients, octets or time is exceeded.
 pub fn metrics(script: &[u8]) {
     play_metrics(script);
 }
 
-/// Reads messages of the kernel's log, and what is in them as clients' first packets.
+/// Reads messages of the kernel's log, and the packets in them as clients' SYNs.
 ///
 /// # Panics
-/// When a packet is taken whose answer would not be one.
+/// Panics if a SYN is accepted whose reset would be malformed.
 pub fn kernel_log(octets: &[u8]) {
     logged_packets(octets, &mut |packet, _| syn(packet));
 }
 
-/// Reads a packet as a client's SYN, as one that is to be carried as it is, and as a frame.
+/// Reads a packet as a client's SYN, as a packet to forward, and as a frame.
 ///
 /// # Panics
-/// When a SYN is taken whose answer would not be one.
+/// Panics if a SYN is accepted whose reset would be malformed.
 pub fn packet(octets: &[u8]) {
     if let Some(ends) = Ends::of(octets) {
         assert_eq!(ends.source.is_ipv4(), ends.destination.is_ipv4());
         let _ = ends.is_between_hosts();
     }
     syn(octets);
-    // With the checksum that hardware would have been left, so that more of them pass.
+    // The checksum is completed as hardware does it, so that more packets are valid.
     let mut packet = octets.to_vec();
     let tcp = match octets.first().map(|byte| byte >> 4) {
         Some(4) => usize::from(octets[0] & 15) * 4,
@@ -119,7 +120,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// A SYN of IPv4 and one of IPv6, without checksums.
+    /// Returns a SYN of IPv4 or IPv6 without checksums.
     fn syn(v4: bool) -> Vec<u8> {
         let mut packet = if v4 {
             vec![0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, 6, 0, 0, 10, 1, 0, 2, 10, 3, 0, 2]
@@ -136,7 +137,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(300))]
 
         #[test]
-        fn whatever_clients_of_the_observer_do(script in vec(any::<u8>(), 0..400)) {
+        fn observer_clients_stay_within_limits(script in vec(any::<u8>(), 0..400)) {
             super::control(&script);
             super::metrics(&script);
         }
@@ -144,7 +145,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_octets_are_read_or_refused(octets in vec(any::<u8>(), 0..200)) {
+        fn any_octets_are_accepted_or_rejected(octets in vec(any::<u8>(), 0..200)) {
             super::control_line(&octets);
             super::metrics_request(&octets);
             super::kernel_log(&octets);
@@ -152,7 +153,7 @@ mod tests {
         }
 
         #[test]
-        fn any_packet_nearly_right_is_taken_or_not(
+        fn almost_valid_packets_are_accepted_or_rejected(
             v4 in any::<bool>(),
             changes in vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
         ) {

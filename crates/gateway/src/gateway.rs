@@ -110,8 +110,8 @@ impl Gateway {
         }
         let mut driver = Driver::new()?;
         let mut host = driver.host()?;
-        let ways = config.ways();
-        let sockets = ways.iter().map(|way| bind(way, &mut host));
+        let paths = config.effective_paths();
+        let sockets = paths.iter().map(|path| bind(path, &mut host));
         let sockets = sockets.collect::<Result<Vec<LinkSocket>, Error>>()?;
         bound();
         let link = sockets.first().and_then(LinkSocket::local_address);
@@ -372,7 +372,7 @@ pub(crate) fn path_plans(
         plan.relay.path_metrics = state.get(&plan.cache_key());
         Ok(plan)
     };
-    config.ways().into_iter().map(plan).collect()
+    config.effective_paths().into_iter().map(plan).collect()
 }
 
 /// Returns the configuration of a relay over `link`, without keys.
@@ -419,8 +419,8 @@ pub(crate) fn unix_seconds(clock: &Clock, at: Instant) -> u64 {
 /// Logs plans that commit more than the link has, which is accepted.
 pub(crate) fn log_promises(config: &Config, section: &HubSection) {
     for commitment in crate::config::commitments(&config.link, section) {
-        if commitment.is_too_much() {
-            tracing::warn!("{}", commitment.words());
+        if commitment.is_exceeded() {
+            tracing::warn!("{}", commitment.describe());
         }
     }
 }

@@ -140,7 +140,7 @@ fn named(config: &Config) -> Vec<(&'static str, SocketAddr)> {
     let mut all = Vec::new();
     if !matches!(config.role, Role::Single(_)) {
         let key = |name: &str| if name.is_empty() { "link.listen" } else { "path.listen" };
-        all.extend(config.ways().iter().map(|path| (key(&path.name), path.link.listen)));
+        all.extend(config.effective_paths().iter().map(|path| (key(&path.name), path.link.listen)));
     }
     if let Role::Terminal(section) = &config.role {
         let proxies = [("socks5.listen", &section.socks5), ("connect.listen", &section.connect)];
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named_with_its_keys() {
+    fn missing_capabilities_are_reported_with_their_keys() {
         let mut host = HostAddresses::default();
         host.watch(&config("192.0.2.77:7000", "192.0.2.77:9100"));
         assert_eq!(host.missing().count(), 0, "not looked yet");

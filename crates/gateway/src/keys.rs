@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_a_keys_way_is_told_with_what_to_do() {
+    fn obstacles_for_a_key_are_reported_with_a_remedy() {
         let folder = Folder::new("no-folder");
         let error = generate_key(&folder.file("etc/bentpipe/key")).unwrap_err().to_string();
         let missing = folder.file("etc/bentpipe");

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   open ──▶ work ──stop requested──▶ drain ──all finished, or limits.drain is over──▶ end
-//!                 └─────────────asked twice, or at once─────────────────────────────▶
+//!                 └─────────────second request, or immediate stop───────────────────▶
 //! ```
 
 use crate::driver;
@@ -72,7 +72,7 @@ impl Gateway {
     /// Runs until a request of `stop`, a change of the kernel's rules, or `until`.
     fn work(&mut self, stop: &Stop, until: Instant) -> io::Result<Pause> {
         loop {
-            if self.driver.take_asked() {
+            if self.driver.take_requested() {
                 match stop.asked() {
                     Asked::Stop => return Ok(Pause::End),
                     Asked::Drain if !self.engine.is_draining() => return Ok(Pause::Drain),
@@ -80,7 +80,7 @@ impl Gateway {
                 }
                 if stop.take_reload() {
                     // There may be further requests.
-                    self.driver.ask_again();
+                    self.driver.request_again();
                     return Ok(Pause::Reload);
                 }
             }
@@ -104,7 +104,7 @@ impl Gateway {
     /// Stores the sockets for the next start with the service manager, and removes others.
     pub(crate) fn keep_sockets(&mut self) {
         let mut all: Vec<(String, BorrowedFd<'_>)> = Vec::new();
-        for (path, socket) in self.config.ways().iter().zip(self.engine.sockets()) {
+        for (path, socket) in self.config.effective_paths().iter().zip(self.engine.sockets()) {
             // The next start may use another port, and a socket bound to an interface must be bound
             // again.
             if path.link.listen.port() == 0 || path.interface.is_some() {

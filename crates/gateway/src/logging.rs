@@ -157,8 +157,8 @@ pub(crate) fn set_level(section: &LogSection) {
 }
 
 fn filter(section: &LogSection) -> Targets {
-    let told = std::env::var(VARIABLE).ok().and_then(|text| text.parse().ok());
-    told.unwrap_or_else(|| Targets::new().with_default(section.level.filter()))
+    let configured = std::env::var(VARIABLE).ok().and_then(|text| text.parse().ok());
+    configured.unwrap_or_else(|| Targets::new().with_default(section.level.filter()))
 }
 
 /// Lines for systemd's journal: `<6>text`, where 6 is the level by syslog(3).

@@ -24,7 +24,7 @@ const LOOKS: Span = Span::from_secs(2);
 const RARE: Span = Span::from_secs(80);
 /// Minimum amount of free memory that is returned, in bytes.
 const LITTLE: u64 = 128 * 1024;
-/// While there is traffic, this much may be free beside half of the used memory, in bytes: it would
+/// Free memory under traffic in addition to half of the used memory, in bytes: it would
 /// soon be allocated again, page by page. At rest all of it is returned.
 const AT_WORK: u64 = 8 << 20;
 /// Traffic below which a gateway is at rest, in bytes per second.
@@ -89,12 +89,12 @@ impl Memory {
         let elapsed = now.since(self.seen.0).as_secs_f64();
         let resting = moved.saturating_sub(self.seen.1) as f64 <= elapsed * RESTING as f64;
         self.seen = (now, moved);
-        self.judge(now, resting, resident(), in_use, give_back);
+        self.trim_if_free(now, resting, resident(), in_use, give_back);
         self.next = now + LOOKS;
     }
 
     /// Compares the resident memory, and counts free memory only if it has grown.
-    fn judge(
+    fn trim_if_free(
         &mut self,
         now: Instant,
         resting: bool,
@@ -105,8 +105,8 @@ impl Memory {
         let Some(resident) = resident else { return };
         self.rest = self.rest.min(resident);
         let has_grown = resident >= self.rest + LITTLE;
-        // At rest all that came since then goes, and otherwise what is free has to be counted:
-        // what was resident after it was given back was in use, and need not be any more.
+        // At rest all memory that was allocated since then is returned; otherwise the free memory
+        // is counted, because memory that was in use at the last return may be free now.
         if !(resting && has_grown) {
             if !resting && now < self.count_at {
                 return;
@@ -187,12 +187,12 @@ mod tests {
             given = true;
             Some((left, used.min(left)))
         };
-        memory.judge(now, resting, Some(resident), in_use, give_back);
+        memory.trim_if_free(now, resting, Some(resident), in_use, give_back);
         (counted, given)
     }
 
     #[test]
-    fn who_rests_gives_back_what_is_free_once() {
+    fn free_memory_is_returned_once_at_rest() {
         let mut memory = Memory::new(Instant::ZERO);
         assert!(look(&mut memory, 0, true, (60 * MIB, 10 * MIB, 12 * MIB)).1);
         // Some blocks are alone on their pages: another attempt would return nothing.
@@ -200,10 +200,10 @@ mod tests {
         assert!(look(&mut memory, 10, true, (13 * MIB, 10 * MIB, 12 * MIB)).1);
     }
 
-    /// Buffers were full when memory was last given back, and are freed afterwards: their blocks are
+    /// Buffers were full when memory was last returned, and are freed afterwards: their blocks are
     /// neither large nor at the top, so they stay resident.
     #[test]
-    fn what_was_in_use_when_memory_was_given_back_goes_back_later() {
+    fn memory_in_use_at_a_return_is_returned_later() {
         for resting in [false, true] {
             let mut memory = Memory::new(Instant::ZERO);
             let full = (900 * MIB, 500 * MIB, 510 * MIB);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn who_works_keeps_some_of_it_and_counts_more_and_more_rarely() {
+    fn memory_is_counted_less_often_under_traffic() {
         let mut memory = Memory::new(Instant::ZERO);
         let mut counts = Vec::new();
         for at in (0..=290).step_by(2) {
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_to_rest_does_not_wait_for_the_next_count() {
+    fn memory_is_returned_when_traffic_ends() {
         let mut memory = Memory::new(Instant::ZERO);
         for at in (0..=155).step_by(5) {
             look(&mut memory, at, false, (30 * MIB, 16 * MIB, 16 * MIB));
@@ -241,7 +241,7 @@ mod tests {
     /// Blocks that were freed below others that are still used.
     #[test]
     #[cfg(target_env = "gnu")]
-    fn what_is_free_below_what_is_used_goes_back() {
+    fn free_memory_below_used_memory_is_returned() {
         settle();
         let mut blocks: Vec<Vec<u8>> = (0..4_000).map(|_| vec![1; 16 * 1024]).collect();
         let (full, used) = (resident().unwrap(), in_use().unwrap());

@@ -33,7 +33,8 @@ pub enum PrivilegeError {
 /// Returns the capabilities that `config` needs, and what for.
 pub(crate) fn needed(config: &Config) -> Vec<(Capability, &'static str)> {
     let mut needed = Vec::new();
-    let mut ports: Vec<u16> = config.ways().iter().map(|path| path.link.listen.port()).collect();
+    let mut ports: Vec<u16> =
+        config.effective_paths().iter().map(|path| path.link.listen.port()).collect();
     match &config.role {
         Role::Terminal(section) => {
             if section.intercept.is_some() {
@@ -140,7 +141,7 @@ const FILES: [Capability; 3] =
 pub(crate) fn drop_unneeded(config: &Config) {
     let mut kept: CapsHashSet = needed(config).into_iter().map(|(one, _)| one).collect();
     // Binding to an interface again needs it before Linux 5.7.
-    if config.ways().iter().any(|path| path.interface.is_some()) {
+    if config.effective_paths().iter().any(|path| path.interface.is_some()) {
         kept.insert(Capability::CAP_NET_RAW);
     }
     if Uid::effective().is_root() {
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_asked_for_is_needed() {
+    fn only_configured_functions_need_privileges() {
         let terminal = "role = \"terminal\"\nsecurity = \"none\"\n\
                         [link]\npeer = \"192.0.2.1:7000\"\n";
         let socks = |port| format!("{terminal}[socks5]\nlisten = \"127.0.0.1:{port}\"\n");

@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_holds_nothing_up() {
+    fn a_pipe_does_not_block() {
         let folder = folder("pipe-state");
         let path = folder.join("peers.toml");
         let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_lies_where_the_file_is_made_is_not_followed() {
+    fn symbolic_links_are_not_followed() {
         let folder = folder("linked-state");
         let (path, other) = (folder.join("peers.toml"), folder.join("other"));
         fs::write(&other, "precious").unwrap();

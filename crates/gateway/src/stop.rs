@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_seen_by_every_clone_and_stays() {
+    fn a_request_reaches_every_clone() {
         let stop = Stop::new().unwrap();
         let other = stop.clone();
         assert!(!stop.is_stopped());
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn asked_once_it_drains_and_asked_twice_it_stops() {
+    fn the_first_stop_drains_and_the_second_stops() {
         let stop = Stop::new().unwrap();
         stop.drain();
         assert_eq!((stop.asked(), stop.asked()), (Asked::Drain, Asked::Drain));

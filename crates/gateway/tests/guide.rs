@@ -1,4 +1,4 @@
-//! The configurations that docs/guide/gateway.md and README.md show are ones that a gateway takes.
+//! The configurations in docs/guide and README.md are valid, and tables of keys match the parser.
 
 use gateway::{Config, Role, SourceMode};
 
@@ -129,7 +129,7 @@ fn the_page_on_reach_has_examples_that_are_taken() {
 }
 
 #[test]
-fn the_page_on_multi_access_says_how_a_hub_names_a_scheduler() {
+fn the_page_on_multi_access_has_a_valid_example() {
     let page = include_str!("../../../docs/guide/multi-access.md");
     let blocks = blocks_of(page);
     assert_eq!(blocks.len(), 1);
@@ -211,8 +211,8 @@ fn every_block_is_one_of_these() {
     assert_eq!(blocks().len(), 7);
 }
 
-/// Whether the reader knows a key of `table` (`""` for the head of the file), whatever its value: an
-/// empty table is no key's value, so a known key is told what it should be.
+/// Returns whether `key` exists in `table` (`""` for the head of the file). An empty table is not a
+/// valid value of any key, so the error for a known key has its expected form.
 fn is_known(role: &str, table: &str, key: &str) -> bool {
     let text = match table {
         "" => format!("{key} = {{}}\n"),
@@ -281,7 +281,7 @@ fn every_key_of_the_tables_is_known() {
 
 /// Pages say in passing, too, what stands in a configuration.
 #[test]
-fn what_pages_say_of_fail_is_taken() {
+fn the_pages_on_fail_have_valid_examples() {
     let terminal = find("role = \"terminal\"");
     let pages = [
         include_str!("../../../docs/guide/plans.md"),
@@ -303,7 +303,7 @@ fn what_pages_say_of_fail_is_taken() {
 }
 
 #[test]
-fn the_page_on_operation_shows_what_a_gateway_takes() {
+fn the_page_on_operation_has_valid_examples() {
     let blocks = blocks_of(include_str!("../../../docs/guide/operation.md"));
     let [another, user, log] = blocks[..] else { panic!("three blocks") };
     let hub = find("role = \"hub\"");
@@ -315,7 +315,7 @@ fn the_page_on_operation_shows_what_a_gateway_takes() {
 }
 
 #[test]
-fn the_page_on_other_traffic_shows_what_a_gateway_takes() {
+fn the_page_on_other_traffic_has_valid_examples() {
     let page = include_str!("../../../docs/guide/other-traffic.md");
     let terminal = "role = \"terminal\"\nsecurity = \"none\"\n[link]\npeer = \"10.2.0.2:7000\"\n\
                     [socks5]\nlisten = \"127.0.0.1:1080\"\n";

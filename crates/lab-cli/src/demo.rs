@@ -60,6 +60,6 @@ pub(crate) fn run(arguments: Arguments) -> Outcome {
     if report.whole() {
         Ok(())
     } else {
-        Err("a way failed, or delivered other bytes than were sent; see above".to_owned())
+        Err("a transport failed or delivered incorrect data; see above".to_owned())
     }
 }

@@ -125,7 +125,7 @@ const OUT: &str = "bentpipe-lab";
 
 fn shard(text: &str) -> Result<(u32, u32), String> {
     let parts = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
-    parts.ok_or_else(|| "expected a part of so many, such as 1/4".to_owned())
+    parts.ok_or_else(|| "expected a part and the number of parts, such as 1/4".to_owned())
 }
 
 pub(crate) fn run(command: Command) -> Outcome {

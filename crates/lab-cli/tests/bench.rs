@@ -79,7 +79,7 @@ fn packets_have_a_cost() {
 }
 
 #[test]
-fn a_system_of_a_command_file_takes_its_turn() {
+fn a_system_from_a_command_file_is_measured() {
     let name = format!("bentpipe-systems-{}.toml", std::process::id());
     let file = std::env::temp_dir().join(name);
     let text = "[[system]]\nname = \"proxies\"\nclients = \"forwarded\"\n\
@@ -97,7 +97,7 @@ fn a_system_of_a_command_file_takes_its_turn() {
 }
 
 #[test]
-fn wrong_arguments_say_what_was_expected() {
+fn errors_of_wrong_arguments_have_the_expected_form() {
     let said = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bentpipe-lab"));
         let output = command.arg("bench").args(arguments).output().unwrap();

@@ -61,12 +61,12 @@ fn assert_picture(scratch: &Scratch) {
 fn four_transports_end_with_a_table_json_and_a_plot() {
     let scratch = Scratch::new("demo");
     let output = scratch.demo(&[]);
-    let told = String::from_utf8_lossy(&output.stderr);
-    if told.contains("no network namespaces here") {
-        eprintln!("skipped: {told}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    if stderr.contains("no network namespaces here") {
+        eprintln!("skipped: {stderr}");
         return;
     }
-    assert!(output.status.success(), "{told}");
+    assert!(output.status.success(), "{stderr}");
     let table = String::from_utf8_lossy(&output.stdout);
     assert!(table.contains("cubic") && table.contains("retransmissions"), "{table}");
     let json = scratch.json();
@@ -81,9 +81,9 @@ fn four_transports_end_with_a_table_json_and_a_plot() {
 fn without_permission_the_proxy_is_measured_on_loopback() {
     let scratch = Scratch::new("loopback");
     let output = scratch.demo(&["--loopback"]);
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}");
-    assert!(told.contains("SOCKS5 proxy"), "{told}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    assert!(stderr.contains("SOCKS5 proxy"), "{stderr}");
     let json = scratch.json();
     assert_eq!(json["runs"].as_array().map(Vec::len), Some(1));
     check_run(&json["runs"][0]);

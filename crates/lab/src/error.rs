@@ -29,7 +29,7 @@ pub enum LabError {
         /// What it wrote to its standard error.
         reason: String,
     },
-    /// What was asked for makes no sense.
+    /// The request is invalid.
     #[error("{0}")]
     Request(String),
     /// A system test could not be set up, or one of its preconditions was not met.

@@ -10,7 +10,7 @@
 //!                 └─ proof        guarantees of real gateways under injected faults
 //! ```
 //!
-//! A figure is never a test: benchmarks report a value beside its bound, and the caller decides.
+//! Benchmarks report a value with its bound, and the caller decides whether it fails.
 //! The bound of a bulk transfer is the link rate without the losses and headers:
 //!
 //! ```

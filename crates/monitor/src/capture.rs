@@ -70,11 +70,11 @@ pub fn capture(
     let mut stream = client.into_stream();
     stream.get_ref().set_read_timeout(Some(LOOK))?;
     let mut blocks = Blocks::default();
-    let mut told = false;
+    let mut requested = false;
     let mut chunk = vec![0; 256 << 10];
     loop {
-        if stop.load(Ordering::Relaxed) && !told {
-            told = true;
+        if stop.load(Ordering::Relaxed) && !requested {
+            requested = true;
             end(stream.get_ref());
         }
         let count = match stream.read(&mut chunk) {
@@ -167,7 +167,7 @@ mod tests {
         let mut file = Vec::new();
         pcap::header(pcap::LinkType::Ip, "inner", &mut file);
         for number in 0..5u8 {
-            pcap::packet(7, pcap::Way::Inbound, &[&[number; 33]], &mut file);
+            pcap::packet(7, pcap::Direction::Inbound, &[&[number; 33]], &mut file);
         }
         pcap::statistics(8, 9, 4, &mut file);
         let mut blocks = Blocks::default();

@@ -1,14 +1,15 @@
-//! Bytes of a stream by offset, in chunks that are allocated as bytes come and freed as they go.
+//! Bytes of a stream by offset, in chunks that are allocated when bytes are written and freed when
+//! they are consumed.
 
 use std::collections::VecDeque;
 
-/// Bytes in a chunk; also the most that is lent in one piece.
+/// Bytes in a chunk; also the maximum length of a slice that is returned.
 pub(crate) const CHUNK: usize = 16 << 10;
 
-/// A sparse run of bytes from `base` on. Which of them have been written is the caller's to know.
+/// A sparse range of bytes from `base` on. The caller records which of them were written.
 #[derive(Debug, Default)]
 pub(crate) struct ChunkBuffer {
-    /// The lowest offset that is kept.
+    /// The lowest stored offset.
     base: u64,
     /// The offset of the first chunk's first byte; at most `base`.
     start: u64,
@@ -20,12 +21,12 @@ impl ChunkBuffer {
         self.base
     }
 
-    /// Bytes of memory that are taken.
+    /// Returns the number of allocated bytes.
     pub(crate) fn allocated(&self) -> usize {
         self.chunks.iter().map(Vec::capacity).sum()
     }
 
-    /// Stores `data` at `offset`; what lies below the base is passed over.
+    /// Stores `data` at `offset`; bytes below the base are skipped.
     pub(crate) fn write(&mut self, mut offset: u64, mut data: &[u8]) {
         if offset < self.base {
             let skip = (self.base - offset).min(data.len() as u64);
@@ -40,7 +41,7 @@ impl ChunkBuffer {
             let chunk = &mut self.chunks[index];
             let len = data.len().min(CHUNK - at);
             if chunk.len() < at + len {
-                // Doubling, but never past a chunk: short streams stay small.
+                // The capacity doubles up to the size of a chunk, so that short streams stay small.
                 let wanted = (at + len).max((2 * chunk.capacity()).min(CHUNK));
                 chunk.reserve_exact(wanted - chunk.len());
                 chunk.resize(at + len, 0);
@@ -62,14 +63,15 @@ impl ChunkBuffer {
         }
     }
 
-    /// At most `max` bytes from `offset` on, as far as they lie in one piece.
+    /// Returns at most `max` bytes from `offset` on that are contiguous in memory.
     pub(crate) fn piece(&self, offset: u64, max: usize) -> &[u8] {
         let (index, at) = self.locate(offset);
         let chunk = &self.chunks[index];
         &chunk[at..chunk.len().min(at + max)]
     }
 
-    /// Forgets everything below `base`; with `empty`, all that is above it too (there is nothing).
+    /// Discards everything below `base`. With `empty` nothing is stored above it, and all memory is
+    /// freed.
     pub(crate) fn advance(&mut self, base: u64, empty: bool) {
         self.base = base;
         if empty {
@@ -86,7 +88,7 @@ impl ChunkBuffer {
         }
     }
 
-    /// Forgets everything from `stop` on, in whole chunks.
+    /// Discards everything from `stop` on, in whole chunks.
     pub(crate) fn truncate(&mut self, stop: u64) {
         let kept = stop.saturating_sub(self.start).div_ceil(CHUNK as u64);
         self.chunks.truncate(usize::try_from(kept).unwrap_or(usize::MAX));
@@ -107,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_come_back_whatever_the_order() {
+    fn bytes_are_read_back_in_any_order() {
         let mut buffer = ChunkBuffer::default();
         let total = 100_000usize;
         for step in (0..total).step_by(1_436).rev() {
@@ -125,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_behind_the_end_is_forgotten() {
+    fn truncation_discards_later_bytes() {
         let mut buffer = ChunkBuffer::default();
         buffer.write(0, &pattern(0, 5 * CHUNK));
         buffer.advance(CHUNK as u64 + 7, false);
@@ -139,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_buffer_takes_no_memory_and_a_short_one_little() {
+    fn memory_grows_with_the_content() {
         let mut buffer = ChunkBuffer::default();
         buffer.write(0, &[1; 100]);
         assert!(buffer.allocated() < 256);

@@ -1,4 +1,4 @@
-//! What a relay is told before it starts.
+//! Configuration of a relay.
 
 use crate::PathMetrics;
 use association::{Capabilities, Limits, Security};
@@ -7,37 +7,37 @@ use core::str::FromStr;
 use units::{BitRate, Span};
 use xstp::Seq24;
 
-/// Bytes of IPv4 and UDP around each datagram.
+/// Octets of the IPv4 and UDP headers of each datagram.
 pub const IPV4_UDP: usize = 28;
-/// Bytes of IPv6 and UDP around each datagram.
+/// Octets of the IPv6 and UDP headers of each datagram.
 pub const IPV6_UDP: usize = 48;
-/// The smallest path MTU that a relay works over: every opening frame fits.
+/// Minimum path MTU of a relay: every opening frame fits.
 pub const MIN_MTU: usize = 576;
 
-/// About what a word of credit takes of the way to the peer: a STAT with its note, four times
-/// over, since control takes a quarter of a rate.
+/// Approximate number of octets of path capacity that a credit update takes: a STAT with its note,
+/// times four, because control traffic is limited to a quarter of the rate.
 pub(crate) const WORD: u64 = 400;
 
-/// What decides how fast a relay sends.
+/// The controller of a relay's sending rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Control {
-    /// Finds the rate, keeps it through losses and blackouts, and makes way where others send. A
-    /// rate that is told is a ceiling.
+    /// Estimates the bottleneck rate, keeps it through losses and blackouts, and backs off for
+    /// competing traffic. A configured rate is a cap.
     #[default]
     Steady,
-    /// The rate that is told, or less where the link has less. Without a rate: `steady`.
+    /// Sends at the configured rate, or less if the link has less. Without a rate: `steady`.
     Fixed,
-    /// The Satellite Transport Protocol's window, which takes every loss for congestion.
+    /// The window of the Satellite Transport Protocol, which treats every loss as congestion.
     NewReno,
-    /// The same with probing before a loss is taken for congestion, as Elaasar and others have it.
+    /// As `newreno`, with probing before a loss is treated as congestion (Elaasar et al.).
     Probing,
 }
 
 impl Control {
-    /// All of them.
+    /// All controllers.
     pub const ALL: [Self; 4] = [Self::Steady, Self::Fixed, Self::NewReno, Self::Probing];
 
-    /// What users call it.
+    /// Returns the name in the configuration.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Steady => "steady",
@@ -62,7 +62,7 @@ impl FromStr for Control {
     }
 }
 
-/// A name that no [`Control`] has.
+/// Error of a name that no [`Control`] has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownControl;
 
@@ -74,73 +74,73 @@ impl fmt::Display for UnknownControl {
 
 impl core::error::Error for UnknownControl {}
 
-/// How a relay works; the same type for both ends.
+/// Configuration of a relay, for both ends.
 #[derive(Clone, Debug)]
 pub struct RelayConfig {
-    /// A terminal's name, by which a hub without keys knows it again; at most 64 bytes.
+    /// The terminal's name, by which a hub without keys identifies it; at most 64 bytes.
     pub name: String,
-    /// What secures the way to the peer: at a terminal the keys of one hub, at a hub those of its
+    /// Keys for the path to the peer: at a terminal those of one hub, at a hub those of its
     /// terminals.
     pub security: Security,
-    /// The rate that this side sends at, at most: IP packets with all their headers. `None`: what
-    /// the peer says its link takes, or else what the controller finds.
+    /// Maximum sending rate, of IP packets with all their headers. `None`: the rate that the peer
+    /// announces for its link, or else the rate that the controller estimates.
     pub send_rate: Option<BitRate>,
     /// Rate at which this side can receive, announced to the peer.
     pub receive_rate: Option<BitRate>,
-    /// What decides how fast this side sends.
+    /// The controller of this side's sending rate.
     pub control: Control,
-    /// Path metrics that an earlier session with the peer has measured, if there was one: the first
-    /// session begins with them. At a hub see [`Hub::cache_path_metrics`](crate::Hub::cache_path_metrics).
+    /// Path metrics that an earlier session with the peer has measured; the first session starts
+    /// with them. For a hub see [`Hub::cache_path_metrics`](crate::Hub::cache_path_metrics).
     pub path_metrics: Option<PathMetrics>,
-    /// Largest IP packet on the path, bytes; at least [`MIN_MTU`].
+    /// Maximum size of an IP packet on the path, bytes; at least [`MIN_MTU`].
     pub mtu: usize,
-    /// Whether what the path takes is found by probing, below [`mtu`](Self::mtu). Without that it
-    /// takes `mtu`, or what [`Relay::set_mtu`](crate::Relay::set_mtu) says.
+    /// Whether the path MTU is probed, up to [`mtu`](Self::mtu). If not, it is `mtu`, or the value
+    /// of [`Relay::set_mtu`](crate::Relay::set_mtu).
     pub probe_mtu: bool,
-    /// Whether the rate is estimated by packets of padding while there is no data. Without that, or
-    /// for a peer that does not skip extension frames, the first data estimates it.
+    /// Whether the rate is estimated by packets of padding while there is no data. If not, or if
+    /// the peer does not skip extension frames, it is estimated from the first data.
     pub probe_rate: bool,
-    /// Bytes of IP and UDP in each packet: [`IPV4_UDP`] or [`IPV6_UDP`].
+    /// Octets of IP and UDP headers in each packet: [`IPV4_UDP`] or [`IPV6_UDP`].
     pub ip_overhead: usize,
-    /// Bytes that the link adds to each IP packet and that count against the rate.
+    /// Octets that the link adds to each IP packet and that count against the rate.
     pub link_overhead: usize,
-    /// Streams that the peer may have open at once.
+    /// Maximum number of streams that the peer may have open.
     pub max_streams: usize,
     /// Bytes of receive buffer that all streams share.
     pub receive_pool: u64,
-    /// Bytes of receive buffer that each stream has in any case; a multiple of 1,024.
+    /// Minimum receive buffer of each stream in bytes; a multiple of 1,024.
     pub stream_minimum: u64,
-    /// Credit for streams too young to have been given any, taken from the receive pool.
+    /// Credit for streams without a per-stream limit yet, taken from the receive pool, bytes.
     pub shared_credit: u64,
-    /// Bytes of send buffer that all streams share, sent and unsent, beside the first 16 KiB that
-    /// each stream holds.
+    /// Bytes of send buffer that all streams share, sent and unsent, in addition to the first 16
+    /// KiB of each stream.
     pub send_pool: u64,
-    /// Bytes of buffer that a hub has for all terminals together, in each direction; `None`: as
-    /// many as all their pools. As beside these, each stream has 16 KiB beside it.
+    /// Bytes of buffer that a hub has for all terminals together, in each direction; `None`: the
+    /// sum of their pools. Each stream has 16 KiB in addition.
     pub total_memory: Option<u64>,
-    /// Bytes that one stream may hold unsent, at most: what is sent in a quarter of a second, as
-    /// soon as a rate is known.
+    /// Maximum number of unsent bytes of one stream, until a rate is known; then, the bytes that
+    /// are sent in a quarter of a second.
     pub unsent_limit: u64,
-    /// Time without word from the peer after which a POLL is sent on an idle session.
+    /// Time without a segment from the peer after which a POLL is sent on an idle session.
     pub keep_alive: Span,
-    /// Time without an answer after which the session is given up.
+    /// Time without a STAT after which the session is closed.
     pub no_response: Span,
-    /// The round trip assumed before one has been measured.
+    /// The RTT assumed before the first sample.
     pub initial_rtt: Span,
     /// The wall clock at [`units::Instant::ZERO`], nanoseconds since 1970.
     pub wall_clock_ns: u64,
     /// Optional features that this side announces.
     pub capabilities: Capabilities,
-    /// Terminals that a hub keeps.
+    /// Maximum number of terminals of a hub.
     pub max_terminals: usize,
-    /// The number of each session's first packet, the same at both ends. For trying what happens
-    /// where numbers wrap.
+    /// Sequence number of each session's first packet, the same at both ends. Used by tests of
+    /// sequence number wrap-around.
     pub first_number: Seq24,
 }
 
 impl RelayConfig {
-    /// The usual values for a side called `name`, for a link whose rate is not known: 128 MiB of
-    /// buffer each way.
+    /// Returns the defaults for a side called `name`, for a link of unknown rate: 128 MiB of buffer
+    /// in each direction.
     pub fn new(name: &str) -> Self {
         let config = Self {
             name: name.into(),
@@ -173,10 +173,7 @@ impl RelayConfig {
     }
 
     /// Sets the memory for buffers, in each direction: `bytes`, at least 1 MiB. A quarter of it is
-    /// credit for streams too young to have been given any.
-    ///
-    /// What is under way has to fit: 250 Mbit/s over 600 ms are 19 MB, in the first round trip
-    /// within that quarter.
+    /// credit for streams without a per-stream limit.
     #[must_use]
     pub fn with_memory(mut self, bytes: u64) -> Self {
         let bytes = bytes.max(1 << 20);
@@ -186,9 +183,9 @@ impl RelayConfig {
         self
     }
 
-    /// Sets both directions' rates, and buffers that are deep enough for those that are known: a
-    /// window of eight round trips of 600 ms for one stream, twice over, and for young streams
-    /// credit for 1.5 s and for as long as the word of more takes on a narrow way to the peer.
+    /// Sets the rates of both directions, and sizes the buffers for the known ones: twice a window
+    /// of eight round trips of 600 ms, and shared credit for 1.5 s plus the time of a credit update
+    /// on a low-rate path to the peer.
     #[must_use]
     pub fn with_rates(mut self, send: Option<BitRate>, receive: Option<BitRate>) -> Self {
         (self.send_rate, self.receive_rate) = (send, receive);
@@ -206,17 +203,18 @@ impl RelayConfig {
         self
     }
 
-    /// Bytes of memory that received data takes at most, whoever does not read.
+    /// Returns the maximum number of bytes of memory for received data, with any number of stalled
+    /// readers.
     pub fn receive_bound(&self) -> u64 {
         self.receive_pool + self.max_streams as u64 * self.stream_minimum
     }
 
-    /// Largest UDP payload.
+    /// Returns the maximum UDP payload, bytes.
     pub(crate) fn max_datagram(&self) -> usize {
         self.mtu.max(MIN_MTU) - self.ip_overhead
     }
 
-    /// What the peer is told.
+    /// Returns the limits that are announced to the peer.
     pub(crate) fn limits(&self) -> Limits {
         let word = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
         Limits {
@@ -229,11 +227,11 @@ impl RelayConfig {
         }
     }
 }
-/// Minimum rate that a peer announces, bits per second. At a lower one a single packet would take
+/// Minimum rate that a peer announces, bits per second. At a lower rate a single packet would take
 /// longer than the outage timeout.
 const MIN_ANNOUNCED: u64 = 1_000;
 
-/// Rate at which the peer can receive, as it has announced it; `None`: it knows none.
+/// Returns the rate at which the peer can receive, as announced; `None`: unknown.
 pub(crate) fn announced_rate(limits: Limits) -> Option<BitRate> {
     let rate = BitRate::new(limits.receive_rate_bps)?;
     Some(rate.max(BitRate::from_bps(MIN_ANNOUNCED)))

@@ -1,13 +1,14 @@
-//! IP packets that are carried as they are: in flows, bounded by time, never sent again.
+//! IP packets that are forwarded unsplit: in flows, with a bound on their queuing delay, never
+//! retransmitted.
 //!
 //! ```text
 //!   send ─▶ flow by hash of addresses, protocol, ports ─▶ scheduler, beside the streams ─▶ packet
 //!             └── older than it may be: dropped from the front
 //! ```
 //!
-//! Each flow takes turns as a stream does, and one that sends little goes before bulk, as streams
-//! do. What waits too long is dropped, oldest first: a voice that comes late is of no use, and
-//! senders learn from the loss that the way is full.
+//! Flows are scheduled together with streams, and sparse flows precede bulk, as sparse streams do.
+//! A packet that is queued for too long is dropped, the oldest first: a late voice packet has no
+//! use, and senders detect congestion by the loss.
 
 use crate::fair::Owner;
 use crate::frame::Writer;
@@ -20,38 +21,38 @@ use units::{BitRate, Instant, Span};
 mod flow;
 mod pieces;
 
-/// Queues; flows share one by chance.
+/// Number of queues; flows with the same hash share one.
 const FLOWS: usize = 128;
-/// How long a packet may wait, of an urgent flow and of another.
+/// Maximum queuing delay of a packet of an urgent flow, and of another flow.
 const URGENT: Span = Span::from_millis(150);
 const USUAL: Span = Span::from_millis(300);
-/// Bytes whose time to leave may pass in any case: two full packets.
+/// Bytes whose transmission may exceed the maximum delay: two full packets.
 const TWO: u64 = 3_000;
-/// Bytes that may wait in all: those of [`USUAL`] at the rate, and within this.
+/// Bounds of the bytes in all queues, which are otherwise those of [`USUAL`] at the rate.
 const LEAST_BYTES: u64 = 64 << 10;
 const MOST_BYTES: u64 = 4 << 20;
-/// Received packets that wait to be taken.
+/// Bounds of the received packets that the upper layer has not taken yet.
 const MOST_RECEIVED: usize = 4096;
 const MOST_RECEIVED_BYTES: usize = 4 << 20;
-/// The largest IP packet.
+/// Maximum size of an IP packet.
 pub(crate) const LARGEST: usize = 65_535;
 
-/// Packets, each way.
+/// Packets in both directions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DatagramStatistics {
-    /// Packets that went out.
+    /// Packets sent.
     pub sent: u64,
     /// Bytes of these.
     pub bytes_sent: u64,
-    /// Packets that came.
+    /// Packets received.
     pub received: u64,
     /// Bytes of these.
     pub bytes_received: u64,
-    /// Packets that waited too long to be sent.
+    /// Packets dropped because their queuing delay exceeded the maximum.
     pub late: u64,
-    /// Packets for which there was no room, before sending or after receiving.
+    /// Packets dropped for lack of room, before sending or after receiving.
     pub no_room: u64,
-    /// Packets that came in pieces of which not all came.
+    /// Packets received in pieces of which some were lost.
     pub incomplete: u64,
 }
 
@@ -73,34 +74,34 @@ struct Waiting {
     since: Instant,
 }
 
-/// Packets of one flow that wait.
+/// Queued packets of one flow.
 #[derive(Debug, Default)]
 struct Queue {
     packets: VecDeque<Waiting>,
     bytes: u64,
-    /// What of the first packet has gone: under which number, and how many bytes.
+    /// Number of the first packet and bytes of it that were sent, if it was sent in part.
     begun: Option<(u16, usize)>,
     mark: Option<Mark>,
-    /// How it is served, where that was decided and not asked for.
+    /// Its class, if it was assigned by a rule instead of the packet's DSCP.
     service: Option<Service>,
-    /// The party on whose account it is.
+    /// The owner to whom it is accounted.
     owner: Owner,
     scheduled: bool,
     lately: Lately,
 }
 
-/// How filling a packet from a flow went.
+/// Result of filling a packet from a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Filled {
-    /// It has nothing to send now.
+    /// The flow has nothing to send now.
     Idle,
-    /// What it has does not fit any more.
+    /// The flow's next packet does not fit any more.
     NoRoom,
     /// A frame was written.
     Sent,
 }
 
-/// The packets of one session, each way.
+/// The forwarded packets of one session, in both directions.
 #[derive(Debug, Default)]
 pub(crate) struct Datagrams {
     queues: Vec<Queue>,
@@ -109,14 +110,14 @@ pub(crate) struct Datagrams {
     numbers: u16,
     received: VecDeque<Vec<u8>>,
     received_bytes: usize,
-    /// When the last one came.
+    /// When the last packet arrived.
     came: Option<Instant>,
     pieces: Pieces,
     statistics: DatagramStatistics,
 }
 
 impl Datagrams {
-    /// Bytes of packets that wait to be sent.
+    /// Returns the bytes of queued packets.
     pub(crate) fn waiting(&self) -> u64 {
         self.waiting
     }
@@ -125,8 +126,8 @@ impl Datagrams {
         DatagramStatistics { incomplete: self.pieces.lost, ..self.statistics }
     }
 
-    /// Puts a packet into its flow's queue, of a way with the rate `rate`. Returns the flow when
-    /// it is to be scheduled, and in which class.
+    /// Queues a packet in its flow, on a path with the rate `rate`. Returns the flow and its class
+    /// if it is to be scheduled.
     pub(crate) fn push(
         &mut self,
         now: Instant,
@@ -158,7 +159,7 @@ impl Datagrams {
         Some((queue.place(now), at))
     }
 
-    /// The longest queue pays for what is too much.
+    /// Drops packets of the longest queue until at most `most` bytes are queued.
     fn make_room(&mut self, most: u64) {
         while self.waiting > most {
             let Some(queue) = self.queues.iter_mut().max_by_key(|queue| queue.bytes) else {
@@ -169,8 +170,8 @@ impl Datagrams {
         }
     }
 
-    /// Writes a frame of the flow `at`; `alone` when the packet has none yet, `others` when more
-    /// may follow.
+    /// Writes a frame of the flow `at`; `alone` if the packet has none yet, `others` if more may
+    /// follow.
     pub(crate) fn fill(
         &mut self,
         now: Instant,
@@ -192,7 +193,7 @@ impl Datagrams {
         let len = first.packet.len();
         let (sent, done) = match queue.begun {
             None if writer.datagram(&first.packet, more) => (len, true),
-            // It fits into a packet of its own, or nearly.
+            // The piece would use only a small part of this packet; it fits into the next one.
             None if !alone => return Filled::NoRoom,
             begun => {
                 let (number, from) = begun.unwrap_or_else(|| {
@@ -216,29 +217,29 @@ impl Datagrams {
         Filled::Sent
     }
 
-    /// The party on whose account the flow is.
+    /// Returns the owner to whom the flow is accounted.
     pub(crate) fn owner(&self, at: usize) -> Owner {
         self.queues.get(at).map_or_else(Owner::default, |queue| queue.owner)
     }
 
-    /// Where the flow waits for its turn now.
+    /// Returns the class in which the flow is queued now.
     pub(crate) fn place(&mut self, now: Instant, at: usize) -> Option<Place> {
         self.queues.get_mut(at).map(|queue| queue.place(now))
     }
 
-    /// Whether the flow has more to send.
+    /// Returns whether the flow has more to send.
     pub(crate) fn has_more(&self, at: usize) -> bool {
         self.queues.get(at).is_some_and(|queue| !queue.packets.is_empty())
     }
 
-    /// The flow's turn is over; returns the class of the next one, if it waits for one.
+    /// Ends the flow's turn; returns the class in which it is queued for the next one, if any.
     pub(crate) fn finish_turn(&mut self, now: Instant, at: usize) -> Option<Place> {
         let queue = self.queues.get_mut(at)?;
         queue.scheduled = !queue.packets.is_empty();
         queue.scheduled.then(|| queue.place(now))
     }
 
-    /// A packet came.
+    /// Stores a received packet.
     pub(crate) fn receive(&mut self, now: Instant, packet: Vec<u8>) {
         let bytes = self.received_bytes + packet.len();
         if packet.is_empty() || self.received.len() >= MOST_RECEIVED || bytes > MOST_RECEIVED_BYTES
@@ -253,7 +254,7 @@ impl Datagrams {
         self.received.push_back(packet);
     }
 
-    /// A piece of a packet came; it lies within the packet.
+    /// Stores a received piece of a packet, which lies within the packet.
     pub(crate) fn receive_piece(
         &mut self,
         now: Instant,
@@ -265,26 +266,26 @@ impl Datagrams {
         }
     }
 
-    /// When the last packet came.
+    /// Returns when the last packet arrived.
     pub(crate) fn came(&self) -> Option<Instant> {
         self.came
     }
 
-    /// The next packet that came.
+    /// Returns the next received packet.
     pub(crate) fn take(&mut self) -> Option<Vec<u8>> {
         let packet = self.received.pop_front()?;
         self.received_bytes -= packet.len();
         Some(packet)
     }
 
-    /// Whether a packet waits to be taken.
+    /// Returns whether a received packet is queued.
     pub(crate) fn has_received(&self) -> bool {
         !self.received.is_empty()
     }
 }
 
 impl Queue {
-    /// Drops the oldest of which nothing has gone, if there is another than one that is going.
+    /// Drops the oldest packet that was not sent in part, if there is another one.
     fn drop_oldest(&mut self) -> u64 {
         if self.begun.is_none() || self.packets.len() < 2 {
             return self.drop_first();
@@ -302,8 +303,8 @@ impl Queue {
     }
 
     fn patience(&self, rate: Option<BitRate>) -> Span {
-        let told = self.service.map(|service| service.level == Level::Urgent);
-        let usual = if told.unwrap_or(self.mark == Some(Mark::Urgent)) { URGENT } else { USUAL };
+        let urgent = self.service.map(|service| service.level == Level::Urgent);
+        let usual = if urgent.unwrap_or(self.mark == Some(Mark::Urgent)) { URGENT } else { USUAL };
         usual.max(rate.map_or(Span::ZERO, |rate| rate.time_for(TWO)))
     }
 

@@ -1,40 +1,41 @@
-//! Fair division of buffer and of turns among owners: the clients on whose behalf streams are.
+//! Fair division of buffer and of turns among owners: the clients whose connections use the
+//! streams.
 //!
 //! Buffer is divided by dynamic thresholds (Choudhury and Hahne, "Dynamic Queue Length Thresholds
 //! for Shared-Memory Packet Switches", IEEE/ACM Transactions on Networking 6(2), 1998): an owner
-//! may hold at most `alpha` times what is free. With `n` owners that hold all they may, the free
-//! part is `1 / (1 + n × alpha)` of the pool, so another owner always finds some, whatever the
-//! others never give back. Turns are divided by round robin over owners, and over each owner's
-//! entries within its turns.
+//! may hold at most `alpha` times the free part. With `n` owners at this limit the free part is `1
+//! / (1 + n × alpha)` of the pool, so another owner always finds some, even if the others never
+//! release theirs. Turns are divided by round robin over owners, and over each owner's entries
+//! within its turns.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// The party on whose account a stream or flow is: an opaque key that the layer above chooses.
+/// The owner of a stream or flow: an opaque key that the layer above chooses.
 ///
-/// All streams for which none was set have the same one.
+/// All streams without an explicit owner have the same one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Owner(pub u128);
 
-/// Bytes of one pool, and the part of it that each owner holds.
+/// Allocated bytes of one pool, in total and by owner.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shares {
     total: u64,
-    /// Owners that hold something.
+    /// Bytes by owner; owners without bytes have no entry.
     held: BTreeMap<Owner, u64>,
 }
 
 impl Shares {
-    /// Bytes that all owners hold.
+    /// Returns the bytes of all owners.
     pub(crate) fn total(&self) -> u64 {
         self.total
     }
 
-    /// Bytes that `owner` holds.
+    /// Returns the bytes of `owner`.
     pub(crate) fn of(&self, owner: Owner) -> u64 {
         self.held.get(&owner).copied().unwrap_or(0)
     }
 
-    /// Replaces `before` of what `owner` holds by `after`.
+    /// Replaces an allocation of `before` bytes of `owner` by one of `after` bytes.
     pub(crate) fn replace(&mut self, owner: Owner, before: u64, after: u64) {
         if before == after {
             return;
@@ -56,27 +57,27 @@ impl Shares {
     }
 }
 
-/// Bytes by which an account that holds `held` may grow so that afterwards it holds at most
-/// `alpha` times what is free, of which there are `free` bytes now.
+/// Returns the bytes by which an account that holds `held` may grow so that afterwards it holds at
+/// most `alpha` times the free part, which is `free` bytes now.
 pub(crate) fn headroom(held: u64, free: u64, alpha: u64) -> u64 {
     (free.saturating_mul(alpha)).saturating_sub(held) / (1 + alpha)
 }
 
-/// Turns that an owner's first entries have while others of its own wait.
+/// Number of turns of an owner's preferred entries for each turn of its other entries.
 const FIRST_TURNS: u32 = 7;
 
-/// Bytes that an owner may take in one turn: about a packet.
+/// Bytes of one turn: about one packet.
 pub(crate) const QUANTUM: u64 = 1_500;
 
-/// What an owner has in a [`FairQueue`].
+/// The entries of one owner in a [`FairQueue`].
 #[derive(Debug)]
 struct Queue<T> {
-    /// Entries that go before the rest, but for one turn in eight.
+    /// Entries that precede the rest in seven turns of eight.
     first: VecDeque<T>,
     rest: VecDeque<T>,
-    /// Turns that `first` has had since `rest` had one.
+    /// Turns of `first` since the last turn of `rest`.
     turns: u32,
-    /// Bytes that the owner may still take in this turn, or has taken too many.
+    /// Bytes that remain in this turn; negative if the last turn was exceeded.
     deficit: i64,
 }
 
@@ -117,16 +118,13 @@ impl<T: Copy + PartialEq> Queue<T> {
     }
 }
 
-/// A FIFO queue for each owner, which are served in turn: by deficit round robin (Shreedhar and
-/// Varghese, "Efficient Fair Queuing Using Deficit Round-Robin", IEEE/ACM Transactions on
-/// Networking 4(3), 1996), where entries are charged with bytes, and else an entry a turn.
-///
-/// The debt of an owner whose last entry has left is kept until his next turn, so that nobody takes
-/// more by leaving and coming back.
+/// A FIFO queue for each owner, served by deficit round robin (Shreedhar and Varghese, "Efficient
+/// Fair Queuing Using Deficit Round-Robin", IEEE/ACM Transactions on Networking 4(3), 1996) if
+/// entries are charged with bytes, and one entry per turn otherwise.
 #[derive(Debug)]
 pub(crate) struct FairQueue<T> {
     queues: BTreeMap<Owner, Queue<T>>,
-    /// Owners that have entries, or had some since their last turn, the next one first.
+    /// Owners with entries, or with a turn since they had some, the next one first.
     turns: VecDeque<Owner>,
     len: usize,
 }
@@ -150,12 +148,12 @@ impl<T: Copy + PartialEq> FairQueue<T> {
         self.queue(owner).rest.push_back(entry);
     }
 
-    /// Queues an entry that goes before others of its owner.
+    /// Queues an entry that precedes others of its owner.
     pub(crate) fn push_first(&mut self, owner: Owner, entry: T) {
         self.queue(owner).first.push_back(entry);
     }
 
-    /// The owner's queue, to which one entry is about to be added.
+    /// Returns the owner's queue, to which one entry is about to be added.
     fn queue(&mut self, owner: Owner) -> &mut Queue<T> {
         self.len += 1;
         self.queues.entry(owner).or_insert_with(|| {
@@ -164,12 +162,12 @@ impl<T: Copy + PartialEq> FairQueue<T> {
         })
     }
 
-    /// The next entry; it stays the next until [`pop`](Self::pop).
+    /// Returns the next entry, which stays the next until [`pop`](Self::pop).
     pub(crate) fn front(&self) -> Option<T> {
         self.turns.iter().find_map(|owner| self.queues.get(owner)?.front())
     }
 
-    /// The owner whose turn it is. Those before him have nothing, and their turns are over.
+    /// Returns the owner whose turn it is, and ends the turns of owners before it without entries.
     fn owner(&mut self) -> Option<Owner> {
         while let Some(&owner) = self.turns.front() {
             if self.queues.get(&owner).is_some_and(|queue| !queue.is_empty()) {
@@ -181,26 +179,27 @@ impl<T: Copy + PartialEq> FairQueue<T> {
         None
     }
 
-    /// The next entry has taken `bytes` of its owner's turn.
+    /// Charges the turn of the next entry's owner with `bytes`.
     pub(crate) fn charge(&mut self, bytes: u64) {
         let Some(owner) = self.owner() else { return };
         let Some(queue) = self.queues.get_mut(&owner) else { return };
         if queue.deficit <= 0 {
             queue.deficit += QUANTUM as i64;
         }
-        // What a packet larger than two turns takes is not all made up for.
+        // The deficit is limited to one turn, so a packet larger than two turns is not charged
+        // completely.
         queue.deficit = queue.deficit.saturating_sub_unsigned(bytes).max(-(QUANTUM as i64));
     }
 
-    /// Whether something is left of the turn in which the next entry is.
+    /// Returns whether bytes remain in the turn of the next entry's owner.
     pub(crate) fn goes_on(&self) -> bool {
         let queues = self.turns.iter().filter_map(|owner| self.queues.get(owner));
         let mut waiting = queues.filter(|queue| !queue.is_empty());
         waiting.next().is_some_and(|queue| queue.deficit > 0)
     }
 
-    /// Takes the next entry off. When nothing is left of its owner's turn, or he has no other entry,
-    /// his next one waits for all other owners.
+    /// Removes the next entry. If its owner's turn is used up, or the owner has no other entry, its
+    /// next entry follows those of all other owners.
     pub(crate) fn pop(&mut self) -> Option<(Owner, T)> {
         let owner = self.owner()?;
         let queue = self.queues.get_mut(&owner)?;
@@ -211,14 +210,14 @@ impl<T: Copy + PartialEq> FairQueue<T> {
             self.turns.rotate_left(1);
         }
         if self.is_empty() {
-            // Nobody has waited for any of them.
+            // No entry was queued while these owners had their turns.
             self.turns.clear();
             self.queues.clear();
         }
         Some((owner, entry))
     }
 
-    /// Takes `entry` out, wherever it is among its owner's; true when it was there.
+    /// Removes `entry` of `owner` at any position; returns whether it was queued.
     pub(crate) fn remove(&mut self, owner: Owner, entry: T) -> bool {
         let removed = self.queues.get_mut(&owner).is_some_and(|queue| queue.remove(entry));
         self.len -= usize::from(removed);

@@ -24,12 +24,12 @@ pub struct Families {
 }
 
 impl Families {
-    /// The bits of a FAMILIES frame: two for IPv4, then two for IPv6.
+    /// Returns the bits of a FAMILIES frame: two for IPv4, then two for IPv6.
     pub(crate) fn bits(self) -> u64 {
         self.ipv4.bits() | self.ipv6.bits() << 2
     }
 
-    /// The meaning of these bits. Bits that are not assigned are ignored.
+    /// Returns the meaning of these bits. Unassigned bits are ignored.
     pub(crate) fn from_bits(bits: u64) -> Self {
         Self { ipv4: FamilyReach::from_bits(bits), ipv6: FamilyReach::from_bits(bits >> 2) }
     }
@@ -48,7 +48,7 @@ impl FamilyReach {
         match bits & 3 {
             0 => Self::None,
             1 => Self::Partial,
-            // The value 3 is reserved: nothing is refused because of it.
+            // The value 3 is reserved and causes no refusal.
             _ => Self::Global,
         }
     }

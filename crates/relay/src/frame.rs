@@ -1,4 +1,4 @@
-//! The frames that an SD segment carries, and the notes that ride in POLL and STAT.
+//! The frames in SD segments, and the notes in POLL and STAT segments.
 //!
 //! ```text
 //! STREAM   1 H L W E O C 0   stream, [open], [offset], [length], data
@@ -52,17 +52,17 @@ const EXTENSION: u8 = 0x10;
 const GOAWAY: u8 = EXTENSION;
 const PADDING: u8 = EXTENSION + 1;
 
-/// Bytes of a packet worth a PIECE.
+/// Minimum number of bytes of a packet in a PIECE.
 pub(crate) const LEAST_PIECE: usize = 32;
 
-/// Offsets below this are written in 3 bytes. (Not a matter of what the peer may lack: a frame
-/// must take no more room when it is written again.)
+/// Offsets below this are written in 3 bytes. The limit is fixed, because a frame must not be
+/// longer in a retransmission.
 const NARROW: u64 = 1 << 24;
 
 /// Credit is written in units of this many bytes, rounded down.
 pub(crate) const CREDIT_UNIT: u64 = 1024;
 
-/// What opens a stream.
+/// The opening of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Open {
     pub(crate) priority: Priority,
@@ -79,7 +79,7 @@ pub(crate) struct StreamHead<'a> {
     pub(crate) charged: bool,
 }
 
-/// A frame, understood.
+/// A decoded frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Frame<'a> {
     Stream {
@@ -109,12 +109,12 @@ pub(crate) enum Frame<'a> {
     Datagram {
         packet: &'a [u8],
     },
-    /// The rate that a terminal may send at.
+    /// The rate at which a terminal may send.
     Grant {
         number: u64,
         kbps: u64,
     },
-    /// What waits at a terminal, in units of [`CREDIT_UNIT`] bytes.
+    /// Queued bytes at a terminal, in units of [`CREDIT_UNIT`].
     Need {
         number: u64,
         units: u64,
@@ -124,32 +124,32 @@ pub(crate) enum Frame<'a> {
         number: u64,
         families: Families,
     },
-    /// The part from `offset` of a packet of `total` bytes; it lies within.
+    /// The part from `offset` of a packet of `total` bytes; it lies within the packet.
     Piece {
         number: u16,
         total: usize,
         offset: usize,
         piece: &'a [u8],
     },
-    /// The sender opens no more streams in this session; it has opened `opened`. If `leaves`, it
-    /// begins or accepts no session after this one.
+    /// The sender opens no more streams in this session; it has opened `opened`. With `leaves`, it
+    /// starts and accepts no session after this one.
     GoAway {
         opened: u64,
         leaves: bool,
     },
-    /// Octets that only take up space.
+    /// Octets that only fill the packet.
     Padding,
-    /// An extension frame of an unknown kind, skipped by its length.
+    /// An extension frame of an unknown type, skipped by its length.
     Unknown {
         kind: u8,
     },
-    /// A STREAM frame whose opening has a value that is not defined.
+    /// A STREAM frame whose opening has an undefined value.
     BadOpening {
         id: StreamId,
     },
 }
 
-/// An offset as it is written.
+/// An offset in its encoded form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PartialOffset {
     Whole(u64),
@@ -157,7 +157,7 @@ pub(crate) enum PartialOffset {
 }
 
 impl PartialOffset {
-    /// The offset: of those with these low bits the one nearest to `expected`.
+    /// Returns the offset: of all offsets with these low bits the one nearest to `expected`.
     pub(crate) fn resolve(self, expected: u64) -> u64 {
         let low = match self {
             Self::Whole(offset) => return offset,
@@ -175,7 +175,7 @@ impl PartialOffset {
     }
 }
 
-/// Why a frame could not be read.
+/// Reason why a frame could not be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrameError {
     Truncated,
@@ -195,11 +195,11 @@ impl fmt::Display for FrameError {
     }
 }
 
-/// Writes from the front of a room that is as long as it is.
+/// Writes frames from the front of a buffer of fixed length.
 pub(crate) struct Writer<'a> {
     room: &'a mut [u8],
     at: usize,
-    /// A frame without a length was written: nothing can follow it.
+    /// Set when a frame without a length was written, which extends to the end of the segment.
     closed: bool,
 }
 
@@ -233,14 +233,14 @@ impl<'a> Writer<'a> {
         self.byte(value as u8);
     }
 
-    /// Room for `len` bytes that the caller fills.
+    /// Returns the next `len` bytes, which the caller fills.
     fn claim(&mut self, len: usize) -> &mut [u8] {
         let at = self.at;
         self.at += len;
         &mut self.room[at..at + len]
     }
 
-    /// Writes `frame`, which must be none with data, if it fits; says whether it did.
+    /// Writes `frame`, which has no data, if it fits; returns whether it did.
     pub(crate) fn control(&mut self, frame: &Frame<'_>) -> bool {
         let (kind, id, numbers, code): (u8, Option<StreamId>, [Option<u64>; 2], Option<u8>) =
             match *frame {
@@ -295,9 +295,9 @@ impl<'a> Writer<'a> {
         true
     }
 
-    /// Writes the head of a STREAM frame and as much data as fits, of `available` bytes;
-    /// `more_follows` says whether another frame may come after it. `fill` writes the data.
-    /// Returns how much, or `None` when not even the head and `least` bytes fit.
+    /// Writes the head of a STREAM frame and as many of `available` bytes of data as fit.
+    /// `more_follows` if another frame may follow. `fill` writes the data. Returns the number of
+    /// bytes, or `None` if the head and `least` bytes do not fit.
     pub(crate) fn stream(
         &mut self,
         head: StreamHead<'_>,
@@ -313,7 +313,7 @@ impl<'a> Writer<'a> {
         } else if available + varint_len(available as u64) <= room {
             (available, true)
         } else {
-            // The length itself would push the last bytes out: the data goes on elsewhere.
+            // The length field would displace the last bytes, which are sent in the next packet.
             (room.saturating_sub(varint_len(available as u64)), true)
         };
         if len < least.min(available) {
@@ -329,10 +329,10 @@ impl<'a> Writer<'a> {
         Some(len)
     }
 
-    /// Fills the room with PADDING.
+    /// Fills the remaining room with PADDING.
     pub(crate) fn padding(&mut self) {
         let room = self.left();
-        // A length of two octets is used from 128 octets on.
+        // A length of 128 octets or more takes two octets.
         let len = if room < 2 + 128 { room.checked_sub(2) } else { Some(room - 3) };
         let Some(len) = len else { return };
         self.byte(PADDING);
@@ -340,10 +340,10 @@ impl<'a> Writer<'a> {
         self.claim(len).fill(0);
     }
 
-    /// Writes a DATAGRAM if it fits; says whether it did.
+    /// Writes a DATAGRAM if it fits; returns whether it did.
     pub(crate) fn datagram(&mut self, packet: &[u8], more_follows: bool) -> bool {
         let Some(room) = self.left().checked_sub(1 + packet.len()) else { return false };
-        // Without room for a length nothing can follow.
+        // Without room for a length no frame can follow.
         let with_length = more_follows && varint_len(packet.len() as u64) <= room;
         self.byte(DATAGRAM | if with_length { LENGTH } else { 0 });
         if with_length {
@@ -354,8 +354,8 @@ impl<'a> Writer<'a> {
         true
     }
 
-    /// Writes as much of `rest` as fits, the part from `offset` of a packet of `total` bytes;
-    /// returns how much, or `None` when nothing worth it fits.
+    /// Writes as much of `rest` as fits, from `offset` of a packet of `total` bytes. Returns the
+    /// number of bytes, or `None` if fewer than [`LEAST_PIECE`] fit.
     pub(crate) fn piece(
         &mut self,
         number: u16,
@@ -438,7 +438,7 @@ impl<'a> Writer<'a> {
         self.bytes(&address.port().to_be_bytes());
     }
 
-    /// Adds an entry to a note if it fits: a stream's limit, or the shared credit returned.
+    /// Adds an entry to a note if it fits: a stream's limit, or the returned shared credit.
     pub(crate) fn note(&mut self, id: Option<StreamId>, value: u64) -> bool {
         let key = note_key(id);
         let value = value / CREDIT_UNIT;
@@ -452,7 +452,7 @@ impl<'a> Writer<'a> {
 }
 
 impl StreamHead<'_> {
-    /// Bytes before the length and the data.
+    /// Returns the number of bytes before the length and the data.
     fn len(&self) -> usize {
         let offset = match self.open {
             Some(open) => open_len(open),

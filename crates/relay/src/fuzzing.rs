@@ -1,7 +1,7 @@
-//! What must hold whatever a peer sends, as functions of octets.
+//! Properties that hold for any input from a peer, as functions of octets.
 //!
-//! The targets in `fuzz/` call these with octets that a fuzzer breeds; the tests below call them
-//! with random ones.
+//! The targets in `fuzz/` call these functions with the octets of a fuzzer; the tests below call
+//! them with random octets.
 
 use crate::config::MIN_MTU;
 use crate::datagram::{Datagrams, Filled};
@@ -13,11 +13,11 @@ use units::{BitRate, Instant, Span};
 pub use crate::hub::fuzzing::hub;
 pub use crate::streams::fuzzing::streams;
 
-/// Reads a payload's frames, and the same octets as a NOTE. A frame that can be read, when it is
-/// written again, reads the same.
+/// Decodes a payload's frames, and the same octets as a NOTE. A frame that was decoded, encoded and
+/// decoded again is equal.
 ///
 /// # Panics
-/// When it does not.
+/// Panics if it is not.
 pub fn frames(octets: &[u8]) {
     let mut reader = Reader::new(octets);
     while !reader.is_empty() {
@@ -43,11 +43,11 @@ pub fn frames(octets: &[u8]) {
     while !reader.is_empty() && reader.note().is_ok() {}
 }
 
-/// Plays a script of packets, lost and repeated payloads, and time to two ends that carry packets
-/// as they are; then `script` itself, as a payload of frames, to one of them.
+/// Plays a script of packets, lost and duplicate payloads, and time to two ends that forward
+/// packets; then `script` itself, as a payload of frames, to one of them.
 ///
 /// # Panics
-/// When a packet comes that was not sent, or there is no end to sending.
+/// Panics if a packet arrives that was not sent, or if sending does not end.
 pub fn datagrams(script: &[u8]) {
     let (mut sender, mut receiver) = (Datagrams::default(), Datagrams::default());
     let mut now = Instant::ZERO;
@@ -55,7 +55,7 @@ pub fn datagrams(script: &[u8]) {
     let mut sent: Vec<Vec<u8>> = Vec::new();
     for step in script.chunks(8) {
         let [kind, a, b, ref rest @ ..] = *step else { break };
-        // One packet of the script's making; its octets repeat behind the header.
+        // One packet of the script's octets, which repeat after the header.
         let len = usize::from(a) * 12;
         let seed = [&[kind, a, b][..], rest].concat();
         let mut packet = seed.repeat(len.div_ceil(seed.len()));
@@ -75,7 +75,7 @@ pub fn datagrams(script: &[u8]) {
                 break;
             }
             let written = writer.written();
-            // Some are lost, some come twice.
+            // Some are lost, some arrive twice.
             for _ in 0..[1, 1, 2, 0][usize::from(kind >> 1 & 3)] {
                 take_frames(&mut receiver, now, &room[..written]);
             }
@@ -90,7 +90,7 @@ pub fn datagrams(script: &[u8]) {
     while receiver.take().is_some() {}
 }
 
-/// Hands the frames that carry packets over.
+/// Passes the frames with packets to the receiver.
 fn take_frames(receiver: &mut Datagrams, now: Instant, payload: &[u8]) {
     let mut reader = Reader::new(payload);
     while !reader.is_empty() {
@@ -105,11 +105,10 @@ fn take_frames(receiver: &mut Datagrams, now: Instant, payload: &[u8]) {
     }
 }
 
-/// Plays a script of Probes, ProbeAcks, refusals, hints, data and time to the search for the
-/// path's MTU.
+/// Plays a script of Probes, ProbeAcks, refusals, hints, data and time to the path MTU discovery.
 ///
 /// # Panics
-/// When its size leaves the bounds, or it asks for more than it may at one instant.
+/// Panics if its size exceeds its bounds, or if it sends too many Probes at one instant.
 pub fn path_mtu(script: &[u8]) {
     let mut search = PathMtu::new(MOST);
     let mut now = Instant::ZERO;
@@ -124,14 +123,14 @@ pub fn path_mtu(script: &[u8]) {
         let size = usize::from(u16::from_be_bytes([step[1], step[2]]));
         match step[0] % 10 {
             0 => drop(search.handle(now, Sealed::Probe, &step[1..], size)),
-            // Answers to what was asked are as likely as inventions.
+            // Responses to outstanding Probes are as likely as invented ones.
             1 | 2 => {
                 let word = [0, 0, 0, step[4], step[1], step[2], 0, 0];
                 let _ = search.handle(now, Sealed::ProbeAck, &word, 60);
             }
-            3 => search.refused(size),
+            3 => search.on_emsgsize(size),
             4 => search.set_hint(size),
-            5 => search.moved(),
+            5 => search.on_path_change(),
             6 => search.data_sent(now, size),
             7 => search.data_acknowledged(size),
             8 => now += Span::from_millis(u64::from(step[1]) * u64::from(step[2])),
@@ -154,7 +153,7 @@ pub fn path_mtu(script: &[u8]) {
     }
 }
 
-/// The largest packet in [`path_mtu`], bytes.
+/// Maximum size of a packet in [`path_mtu`], bytes.
 const MOST: usize = 9000;
 
 #[cfg(test)]

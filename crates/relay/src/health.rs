@@ -1,220 +1,222 @@
-//! Which of several ways to the other side new streams take.
+//! Selection of one of several paths to the peer for new streams.
 //!
 //! ```text
-//!            answered, not too slow, not too lossy, for the hold time
-//!      ┌────────────────────────────────────────────────────────────┐
-//!      │                                                            ▼
-//!   Recovering ◀──as asked──  Poor  ◀──answered, slow or lossy──── Well
-//!      └────not as asked───▶  Down  ◀──not answered─────────────────┘
-//!                                         the first time as asked ──▶
+//!            criteria met for the hold time
+//!      ┌───────────────────────────────────────────────────────────────┐
+//!      │                                                               ▼
+//!   Recovering ◀──criteria met──  Degraded  ◀──RTT or loss too high──  Up
+//!      └────criteria not met───▶    Down    ◀──no response─────────────┘
+//!                                           ──first response──────────▶
 //! ```
 //!
-//! A way that has failed is not trusted again before it was well for the *hold* time, so that one
-//! that comes and goes does not take new streams along each time. Where no way is well, one that
-//! recovers is better than none, and one that answers, slow or lossy as it is, is better than one
-//! that does not. Among ways that are equally well those of the first priority are chosen from, in
-//! turns by their weights. Whether it answers at all is judged in the same manner, beside it.
+//! After a failure a path is used again only when it has met the criteria for the *hold* time, so
+//! that a flapping path does not receive new streams each time. If no path is up, a recovering path
+//! is preferred to a degraded one, and a degraded one to one without responses. Among paths of
+//! equal state those of the first priority are used, in weighted round robin. Whether a path
+//! responds is tracked in the same manner, separately from the other criteria.
 //!
-//! Nothing is sent for this: what is looked at is what POLLs and STATs have told
-//! ([`Relay::seen`](crate::Relay::seen)). Streams that run are not moved: they wait for their way.
+//! The selection sends nothing: it evaluates the POLLs and STATs of the session
+//! ([`Relay::path_sample`](crate::Relay::path_sample)). Running streams are not moved to another
+//! path.
 
 use units::{Instant, Span};
 
-/// Data packets in a look at losses, at least: of fewer nothing is concluded.
-const LOOK_PACKETS: u64 = 100;
-/// How long a look at losses takes, at least.
-const LOOK_TIME: Span = Span::from_secs(5);
+/// Minimum number of data packets in a loss measurement.
+const MIN_SAMPLE_PACKETS: u64 = 100;
+/// Minimum duration of a loss measurement.
+const MIN_SAMPLE_TIME: Span = Span::from_secs(5);
 
-/// What is asked of ways.
+/// Criteria of a usable path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Demands {
-    /// How long a way that has failed has to be well before it is trusted again.
+pub struct HealthCriteria {
+    /// Time for which a path has to meet the criteria after a failure before it is used again.
     pub hold: Span,
-    /// Data packets that may be sent again, in percent of all that are sent; `None`: any.
+    /// Maximum percentage of data packets that are retransmissions; `None`: any.
     pub most_loss: Option<u32>,
-    /// The longest smoothed round trip; `None`: any.
+    /// Maximum smoothed RTT; `None`: any.
     pub most_round_trip: Option<Span>,
 }
 
-impl Default for Demands {
-    /// Ten seconds, and nothing asked but answers.
+impl Default for HealthCriteria {
+    /// Returns a hold time of ten seconds and no limits on loss and RTT.
     fn default() -> Self {
         Self { hold: Span::from_secs(10), most_loss: None, most_round_trip: None }
     }
 }
 
-/// What is seen of a way at one instant.
+/// State of a path at one instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
-    /// There is a session, and its POLLs are answered in time.
+pub struct PathSample {
+    /// Whether there is a session whose POLLs are answered in time.
     pub answered: bool,
-    /// The smoothed round trip, once one was measured.
+    /// The smoothed RTT, once one was measured.
     pub round_trip: Option<Span>,
-    /// Data packets sent for the first time, in all.
+    /// First transmissions of data packets in total.
     pub sent: u64,
-    /// Data packets sent again, in all.
-    pub sent_again: u64,
+    /// Retransmissions of data packets in total.
+    pub retransmitted: u64,
 }
 
-/// How a way is.
+/// State of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It is trusted.
-    Well,
-    /// It is well again, and not for long enough.
+pub enum HealthState {
+    /// It meets the criteria.
+    Up,
+    /// It meets the criteria again, for less than the hold time.
     Recovering,
-    /// It answers, though too slowly or with too many losses.
-    Poor,
-    /// It does not answer.
+    /// It responds, but its RTT or loss exceeds the limit.
+    Degraded,
+    /// It does not respond.
     Down,
 }
 
-impl Verdict {
-    /// All of them, the best first.
-    pub const ALL: [Self; 4] = [Self::Well, Self::Recovering, Self::Poor, Self::Down];
+impl HealthState {
+    /// All states, the best first.
+    pub const ALL: [Self; 4] = [Self::Up, Self::Recovering, Self::Degraded, Self::Down];
 
-    /// In a word.
-    pub const fn word(self) -> &'static str {
+    /// Returns the name of the state in status and logs.
+    pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Well => "well",
+            Self::Up => "well",
             Self::Recovering => "recovering",
-            Self::Poor => "poor",
+            Self::Degraded => "poor",
             Self::Down => "down",
         }
     }
 }
 
-/// How one way has been.
+/// The state of one path over time.
 #[derive(Clone, Debug)]
 pub struct Health {
-    demands: Demands,
-    /// Whether it is as is asked.
+    demands: HealthCriteria,
+    /// State by all criteria.
     state: State,
-    /// Whether it answers, whatever else is asked.
+    /// State by responses only.
     answers: State,
-    /// What was sent when the present look at losses began, and when that was.
-    look: (u64, u64, Instant),
-    /// What the last whole look found, while the way answers.
+    /// First transmissions and retransmissions at the start of the present loss measurement, and
+    /// its start.
+    measured_from: (u64, u64, Instant),
+    /// Whether the loss of the last complete measurement exceeded the limit.
     lossy: bool,
     failures: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// It has never answered: the first answer is trusted.
+    /// It has never responded; the first response is sufficient.
     New,
     Down,
     Recovering {
         since: Instant,
     },
-    Well,
+    Up,
 }
 
 impl State {
-    /// What it is after a look that found it `well` or not.
+    /// Returns the state after an update that found the criteria met (`well`) or not.
     fn after(self, now: Instant, well: bool, hold: Span) -> Self {
         match (self, well) {
             (Self::New, false) => Self::New,
-            (Self::New | Self::Well, true) => Self::Well,
-            (Self::Well | Self::Down | Self::Recovering { .. }, false) => Self::Down,
+            (Self::New | Self::Up, true) => Self::Up,
+            (Self::Up | Self::Down | Self::Recovering { .. }, false) => Self::Down,
             (Self::Down, true) => Self::Recovering { since: now },
-            (Self::Recovering { since }, true) if now.since(since) >= hold => Self::Well,
+            (Self::Recovering { since }, true) if now.since(since) >= hold => Self::Up,
             (Self::Recovering { since }, true) => Self::Recovering { since },
         }
     }
 
-    fn verdict(self) -> Verdict {
+    fn state(self) -> HealthState {
         match self {
-            Self::New | Self::Down => Verdict::Down,
-            Self::Recovering { .. } => Verdict::Recovering,
-            Self::Well => Verdict::Well,
+            Self::New | Self::Down => HealthState::Down,
+            Self::Recovering { .. } => HealthState::Recovering,
+            Self::Up => HealthState::Up,
         }
     }
 
-    /// When it may be trusted.
+    /// Returns when the hold time ends.
     fn due(self, hold: Span) -> Option<Instant> {
         match self {
             Self::Recovering { since } => Some(since + hold),
-            Self::New | Self::Down | Self::Well => None,
+            Self::New | Self::Down | Self::Up => None,
         }
     }
 }
 
 impl Health {
-    /// A way of which nothing is known.
-    pub fn new(demands: Demands) -> Self {
-        let look = (0, 0, Instant::ZERO);
+    /// Creates the state of a new path.
+    pub fn new(demands: HealthCriteria) -> Self {
+        let measured_from = (0, 0, Instant::ZERO);
         let (state, answers) = (State::New, State::New);
-        Self { demands, state, answers, look, lossy: false, failures: 0 }
+        Self { demands, state, answers, measured_from, lossy: false, failures: 0 }
     }
 
-    /// Other things are asked of it from here on. What it was found to be stays until the next
-    /// look.
-    pub fn set_demands(&mut self, demands: Demands) {
+    /// Changes the criteria. The state stays until the next update.
+    pub fn set_demands(&mut self, demands: HealthCriteria) {
         if self.demands.most_loss != demands.most_loss {
-            // Losses of a time when nobody asked are no reason: the next look begins anew.
-            (self.look, self.lossy) = ((u64::MAX, u64::MAX, Instant::ZERO), false);
+            // Losses from before the change do not count; the next update starts a new measurement.
+            (self.measured_from, self.lossy) = ((u64::MAX, u64::MAX, Instant::ZERO), false);
         }
         self.demands = demands;
     }
 
-    /// Takes in what is `seen` now; times never run back.
-    pub fn look(&mut self, now: Instant, seen: Seen) {
-        let well = self.judge(now, seen);
+    /// Updates the state by `sample`; `now` never decreases.
+    pub fn update(&mut self, now: Instant, sample: PathSample) {
+        let well = self.meets_criteria(now, sample);
         let hold = self.demands.hold;
-        self.failures += u64::from(self.state == State::Well && !well);
+        self.failures += u64::from(self.state == State::Up && !well);
         self.state = self.state.after(now, well, hold);
-        self.answers = self.answers.after(now, seen.answered, hold);
+        self.answers = self.answers.after(now, sample.answered, hold);
     }
 
-    /// How it is, as of the last look.
-    pub fn verdict(&self) -> Verdict {
-        match (self.state.verdict(), self.answers()) {
-            (Verdict::Down, Verdict::Well | Verdict::Recovering) => Verdict::Poor,
-            (verdict, _) => verdict,
+    /// Returns the state as of the last update.
+    pub fn state(&self) -> HealthState {
+        match (self.state.state(), self.answers()) {
+            (HealthState::Down, HealthState::Up | HealthState::Recovering) => HealthState::Degraded,
+            (state, _) => state,
         }
     }
 
-    /// How it would be if nothing were asked of it but answers: never [`Verdict::Poor`].
-    pub fn answers(&self) -> Verdict {
-        self.answers.verdict()
+    /// Returns the state by responses only, never [`HealthState::Degraded`].
+    pub fn answers(&self) -> HealthState {
+        self.answers.state()
     }
 
-    /// Times that it has failed after it was well.
+    /// Returns the number of failures.
     pub fn failures(&self) -> u64 {
         self.failures
     }
 
-    /// When to look again although nothing has happened: it may be trusted then.
+    /// Returns when an update is due without an event, because the hold time ends.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let hold = self.demands.hold;
         self.state.due(hold).into_iter().chain(self.answers.due(hold)).min()
     }
 
-    fn judge(&mut self, now: Instant, seen: Seen) -> bool {
+    fn meets_criteria(&mut self, now: Instant, sample: PathSample) -> bool {
         let Some(most) = self.demands.most_loss else {
-            return seen.answered && self.is_quick(seen);
+            return sample.answered && self.is_quick(sample);
         };
-        let (sent, again, since) = self.look;
-        if !seen.answered || seen.sent < sent || seen.sent_again < again {
-            // What an outage has lost is no loss rate, and a new session counts from zero.
-            (self.look, self.lossy) = ((seen.sent, seen.sent_again, now), false);
-            return seen.answered && self.is_quick(seen);
+        let (sent, again, since) = self.measured_from;
+        if !sample.answered || sample.sent < sent || sample.retransmitted < again {
+            // Losses of an outage are no loss rate, and the counters of a new session start at
+            // zero.
+            (self.measured_from, self.lossy) = ((sample.sent, sample.retransmitted, now), false);
+            return sample.answered && self.is_quick(sample);
         }
-        let (fresh, lost) = (seen.sent - sent, seen.sent_again - again);
+        let (fresh, lost) = (sample.sent - sent, sample.retransmitted - again);
         let all = fresh.saturating_add(lost);
-        if all >= LOOK_PACKETS && now.since(since) >= LOOK_TIME {
+        if all >= MIN_SAMPLE_PACKETS && now.since(since) >= MIN_SAMPLE_TIME {
             self.lossy = u128::from(lost) * 100 > u128::from(all) * u128::from(most);
-            self.look = (seen.sent, seen.sent_again, now);
-        } else if self.lossy && now.since(since) >= LOOK_TIME.max(self.demands.hold) {
-            // Without new streams there is nothing to see it by: it gets another chance.
-            (self.look, self.lossy) = ((seen.sent, seen.sent_again, now), false);
+            self.measured_from = (sample.sent, sample.retransmitted, now);
+        } else if self.lossy && now.since(since) >= MIN_SAMPLE_TIME.max(self.demands.hold) {
+            // Without new streams there is no data to measure: the path is used again.
+            (self.measured_from, self.lossy) = ((sample.sent, sample.retransmitted, now), false);
         }
-        !self.lossy && self.is_quick(seen)
+        !self.lossy && self.is_quick(sample)
     }
 
-    fn is_quick(&self, seen: Seen) -> bool {
-        match (self.demands.most_round_trip, seen.round_trip) {
+    fn is_quick(&self, sample: PathSample) -> bool {
+        match (self.demands.most_round_trip, sample.round_trip) {
             (Some(most), Some(round_trip)) => round_trip <= most,
             (Some(_), None) | (None, _) => true,
         }
@@ -223,12 +225,12 @@ impl Health {
 
 /// Several ways, in an order that stays.
 #[derive(Clone, Debug, Default)]
-pub struct Ways {
-    all: Vec<Way>,
+pub struct PathSelector {
+    all: Vec<Candidate>,
 }
 
 #[derive(Clone, Debug)]
-struct Way {
+struct Candidate {
     priority: u32,
     weight: u32,
     health: Health,
@@ -236,12 +238,12 @@ struct Way {
     earned: i64,
 }
 
-impl Ways {
-    /// Adds a way; its number is how many there were before. Ways of the lowest `priority` are
+impl PathSelector {
+    /// Adds a path; its number is how many there were before. PathSelector of the lowest `priority` are
     /// chosen first; of several with the same, each as often as its `weight`, at least 1, says.
-    pub fn add(&mut self, priority: u32, weight: u32, demands: Demands) {
+    pub fn add(&mut self, priority: u32, weight: u32, demands: HealthCriteria) {
         let health = Health::new(demands);
-        self.all.push(Way { priority, weight: weight.max(1), health, earned: 0 });
+        self.all.push(Candidate { priority, weight: weight.max(1), health, earned: 0 });
     }
 
     /// How many there are.
@@ -249,47 +251,53 @@ impl Ways {
         self.all.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no paths.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// Of all of them `demands` are made from here on.
-    pub fn set_demands(&mut self, demands: Demands) {
-        self.all.iter_mut().for_each(|way| way.health.set_demands(demands));
+    /// Applies `demands` to all paths.
+    pub fn set_demands(&mut self, demands: HealthCriteria) {
+        self.all.iter_mut().for_each(|path| path.health.set_demands(demands));
     }
 
-    /// Takes in what is `seen` of way `number`; returns its new verdict if that is another.
+    /// Updates path `number` by `sample`; returns its state if it has changed.
     ///
     /// # Panics
-    /// When there is no such way.
-    pub fn look(&mut self, now: Instant, number: usize, seen: Seen) -> Option<Verdict> {
+    /// Panics if there is no such path.
+    pub fn update(
+        &mut self,
+        now: Instant,
+        number: usize,
+        sample: PathSample,
+    ) -> Option<HealthState> {
         let health = &mut self.all[number].health;
-        let before = health.verdict();
-        health.look(now, seen);
-        Some(health.verdict()).filter(|after| *after != before)
+        let before = health.state();
+        health.update(now, sample);
+        Some(health.state()).filter(|after| *after != before)
     }
 
-    /// How way `number` is.
+    /// Returns the state of path `number`.
     ///
     /// # Panics
-    /// When there is no such way.
+    /// Panics if there is no such path.
     pub fn health(&self, number: usize) -> &Health {
         &self.all[number].health
     }
 
-    /// Whether any way answers, as is asked or not.
+    /// Returns whether any path responds, whether or not it meets the other criteria.
     pub fn any_usable(&self) -> bool {
-        self.all.iter().any(|way| way.health.verdict() != Verdict::Down)
+        self.all.iter().any(|path| path.health.state() != HealthState::Down)
     }
 
-    /// The way for a new stream; `None` when none answers.
+    /// Returns the path for a new stream; `None` if no path responds.
     pub fn choose(&mut self) -> Option<usize> {
         let best = self.best()?;
-        let is_in = |way: &Way| (way.health.verdict(), way.priority) == best;
+        let is_in = |path: &Candidate| (path.health.state(), path.priority) == best;
         let total: i64 =
-            self.all.iter().filter(|way| is_in(way)).map(|w| i64::from(w.weight)).sum();
-        // Each earns its weight, and the richest pays for all: smooth turns by weight.
+            self.all.iter().filter(|path| is_in(path)).map(|w| i64::from(w.weight)).sum();
+        // Each path is credited with its weight, and the one with the highest credit is debited by
+        // the sum (smooth weighted round robin).
         let mut chosen: Option<usize> = None;
         for number in 0..self.all.len() {
             if !is_in(&self.all[number]) {
@@ -306,33 +314,35 @@ impl Ways {
         Some(chosen)
     }
 
-    /// The first of those that [`choose`](Self::choose) would choose from; without any, the first
-    /// of the lowest priority: where to wait.
+    /// Returns the first path among those that [`choose`](Self::choose) selects from; if there is
+    /// none, the first path of the lowest priority number.
     pub fn first(&self) -> Option<usize> {
         self.first_of(|_| true)
     }
 
-    /// As [`first`](Self::first); where none answers it is one that `may` answer, if there is one.
+    /// Returns the first path as [`first`](Self::first) does; if none responds, one for which `may`
+    /// is true, if there is one.
     pub fn first_of(&self, may: impl Fn(usize) -> bool) -> Option<usize> {
         let best = self.best();
-        let is_in = |way: &Way| Some((way.health.verdict(), way.priority)) == best;
+        let is_in = |path: &Candidate| Some((path.health.state(), path.priority)) == best;
         let found = self.all.iter().position(is_in);
-        let waits = |number: usize, way: &Way| (!may(number), way.priority);
-        let numbered = || self.all.iter().enumerate().min_by_key(|(at, way)| waits(*at, way));
+        let waits = |number: usize, path: &Candidate| (!may(number), path.priority);
+        let numbered = || self.all.iter().enumerate().min_by_key(|(at, path)| waits(*at, path));
         found.or_else(|| numbered().map(|(number, _)| number))
     }
 
-    /// When to look again although nothing has happened.
+    /// Returns when an update is due without an event.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.all.iter().filter_map(|way| way.health.poll_timeout()).min()
+        self.all.iter().filter_map(|path| path.health.poll_timeout()).min()
     }
 
-    /// The best that there is: how well, and of which priority.
-    fn best(&self) -> Option<(Verdict, u32)> {
-        let mut answering = Verdict::ALL.into_iter().filter(|verdict| *verdict != Verdict::Down);
-        answering.find_map(|verdict| {
-            let like = self.all.iter().filter(|way| way.health.verdict() == verdict);
-            like.map(|way| way.priority).min().map(|priority| (verdict, priority))
+    /// Returns the best state of all paths, and its lowest priority number.
+    fn best(&self) -> Option<(HealthState, u32)> {
+        let mut answering =
+            HealthState::ALL.into_iter().filter(|state| *state != HealthState::Down);
+        answering.find_map(|state| {
+            let like = self.all.iter().filter(|path| path.health.state() == state);
+            like.map(|path| path.priority).min().map(|priority| (state, priority))
         })
     }
 }

@@ -14,7 +14,7 @@ use crate::path_cache::PathCache;
 use crate::plan::{Shaper, Turn};
 use crate::relay::payload_of;
 use crate::session::association_config;
-use crate::tap::{Tap, Way};
+use crate::tap::{Direction, Tap};
 use crate::{
     DisconnectReason, Event, Families, PathMetrics, PeerId, ReceiveError, Relay, RelayConfig,
     Totals, Transmit, TransmitBatch,
@@ -28,16 +28,16 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use units::{BitRate, Instant, Span};
 
-/// How long a terminal may take from its first payload to a session.
+/// Maximum time from a terminal's first payload to a session.
 const CONNECT_TIME: Span = Span::from_secs(60);
 
 /// A relay with one terminal.
 #[derive(Debug)]
 struct Peer {
     relay: Relay,
-    /// When it is forgotten if there is no session by then.
+    /// The relay is removed at this time if there is no session.
     session_by: Instant,
-    /// Where it was when it was last heard from.
+    /// The source address of the last datagram.
     address: Option<SocketAddr>,
 }
 
@@ -47,35 +47,35 @@ pub struct Hub {
     config: RelayConfig,
     association: association::Hub,
     peers: BTreeMap<PeerId, Peer>,
-    /// Events of sessions that are over, which precede those of others.
+    /// Events of closed sessions, which precede those of others.
     final_events: VecDeque<(PeerId, Event)>,
-    /// Terminals that may have carried packets here.
+    /// Terminals from which forwarded packets may be queued.
     carried: BTreeSet<PeerId>,
-    /// Who wants attention.
+    /// Timers of the peers, and peers with pending work.
     due: Due,
-    /// The terminal that reported an event last; the next one is polled first.
+    /// The terminal that reported an event last; polling continues with the next one.
     polled: Option<PeerId>,
     plans: Plans,
     /// Shares the link among terminals, where its rate is known.
     shaper: Option<Shaper<PeerId>>,
-    /// Who sends what on the return link.
+    /// Sending rates on the return link and their allocation.
     grants: Grants,
     /// The address families that are announced to terminals.
     families: Families,
-    /// What sessions found out, for the next ones with the same terminals.
+    /// Path metrics of earlier sessions, for the next session with the same terminal.
     path_cache: PathCache,
-    /// Buffers of terminals for which they are not the usual.
+    /// Buffer sizes of terminals that differ from the default.
     buffers: Vec<Buffers>,
-    /// Which of them, by the names of the paths.
+    /// Index into `buffers`, by the names of the paths.
     buffered: BTreeMap<String, usize>,
-    /// What relays that are gone have done.
+    /// Totals of removed relays.
     past: Totals,
-    /// Where copies of payloads go.
+    /// Receives copies of payloads.
     tap: Option<Box<Tap>>,
 }
 
 impl Hub {
-    /// A hub that knows no terminal yet.
+    /// Creates a hub without terminals.
     pub fn new(config: &RelayConfig, entropy: impl Entropy + 'static) -> Self {
         let config = &buffers::within_total(config);
         Self {
@@ -98,47 +98,47 @@ impl Hub {
         }
     }
 
-    /// The relay with a terminal.
+    /// Returns the relay with a terminal.
     pub fn peer(&mut self, id: PeerId) -> Option<&mut Relay> {
         let peer = self.peers.get_mut(&id)?;
-        // Whatever is done to it now.
+        // The caller may change it.
         self.due.touch(id);
         Some(&mut peer.relay)
     }
 
-    /// All relays, to look at.
+    /// Returns all relays, read-only.
     pub fn relays(&self) -> impl Iterator<Item = (PeerId, &Relay)> {
         self.peers.iter().map(|(&id, peer)| (id, &peer.relay))
     }
 
-    /// The terminals that there is a relay with.
+    /// Returns the terminals with a relay.
     pub fn peers(&self) -> impl Iterator<Item = PeerId> {
         self.peers.keys().copied()
     }
 
-    /// The variables of a terminal's session at `now`, while there is one.
+    /// Returns the state variables of a terminal's session at `now`, if there is one.
     pub fn snapshot(&self, peer: PeerId, now: Instant) -> Option<xstp::session::Snapshot> {
         self.peers.get(&peer)?.relay.snapshot(now)
     }
 
-    /// What the terminal is called: by the list of keys, or by itself where there is none.
+    /// Returns the terminal's name: the configured one, or without keys the one it announced.
     pub fn name(&self, peer: PeerId) -> Option<&str> {
         self.association.name(peer)
     }
 
-    /// Where the terminal was last heard from.
+    /// Returns the source address of the terminal's last datagram.
     pub fn address(&self, peer: PeerId) -> Option<SocketAddr> {
         self.association.address(peer)
     }
 
-    /// Stores `metrics`, which an earlier process measured on the path to the terminal called
-    /// `name`: the next session with it begins with them.
+    /// Stores `metrics`, which an earlier process measured on the path to the terminal `name`. Its
+    /// next session starts with them.
     pub fn cache_path_metrics(&mut self, name: &str, metrics: PathMetrics) {
         self.path_cache.put(name.to_owned(), metrics, None);
     }
 
-    /// Path metrics that sessions have measured since this hub was made, by the terminal's name,
-    /// and when they did.
+    /// Returns the path metrics that sessions have measured since this hub was created, by the
+    /// terminal's name, with their time.
     pub fn path_metrics(
         &mut self,
         now: Instant,
@@ -150,7 +150,7 @@ impl Hub {
         self.path_cache.measured()
     }
 
-    /// Stores what the session with a terminal has measured.
+    /// Stores the path metrics of a terminal's session.
     fn keep(&mut self, now: Instant, id: PeerId) {
         if let Some(metrics) = self.peers.get(&id).and_then(|peer| peer.relay.path_metrics())
             && let Some(name) = self.association.name(id)
@@ -159,7 +159,7 @@ impl Hub {
         }
     }
 
-    /// From here on this side sends at `send` at most to all terminals together; see
+    /// Limits the sending rate to all terminals together to `send` from now on; see
     /// [`Relay::set_rates`].
     pub fn set_rates(&mut self, send: Option<BitRate>, receive: Option<BitRate>) {
         (self.config.send_rate, self.config.receive_rate) = (send, receive);
@@ -170,12 +170,12 @@ impl Hub {
         self.reshape();
     }
 
-    /// What the associations have counted.
+    /// Returns the counters of the associations.
     pub fn association_counters(&self) -> &association::Counters {
         self.association.counters()
     }
 
-    /// What relays have done in all, those included that are gone.
+    /// Returns the totals of all relays, including removed ones.
     pub fn totals(&self) -> Totals {
         let mut totals = self.past;
         for peer in self.peers.values() {
@@ -184,16 +184,17 @@ impl Hub {
         totals
     }
 
-    /// This hub's public key, where it has keys.
+    /// Returns this hub's public key, if it has keys.
     pub fn public_key(&self) -> Option<PublicKey> {
         self.association.public_key()
     }
 
-    /// Takes another list of terminals, under the same private key: see
-    /// [`association::Hub::set_keys`]. Terminals that are not on it any more are lost at once.
+    /// Replaces the list of terminals, with the same private key: see
+    /// [`association::Hub::set_keys`]. Sessions of terminals that are no longer listed end
+    /// immediately.
     ///
     /// # Panics
-    /// When the hub has no keys, or the private one is another.
+    /// Panics if the hub has no keys, or if the private key differs.
     pub fn set_keys(&mut self, keys: Arc<Keys>) {
         for id in self.association.set_keys(keys) {
             if let Some(peer) = self.take_out(id) {
@@ -204,17 +205,17 @@ impl Hub {
         }
     }
 
-    /// Copies from now on what associations open and seal into `tap`; `None`: no more.
+    /// Copies the payloads of associations to `tap` from now on; `None` stops this.
     pub fn set_tap(&mut self, tap: Option<Tap>) {
         self.tap = tap.map(Box::new);
     }
 
-    /// The tap, while there is one.
+    /// Returns the tap, if there is one.
     pub fn tap(&mut self) -> Option<&mut Tap> {
         self.tap.as_deref_mut()
     }
 
-    /// Ends all sessions in order, and makes no association any more; see [`Relay::drain`].
+    /// Ends all sessions in order, and accepts no association any more; see [`Relay::drain`].
     pub fn drain(&mut self) {
         self.association.drain();
         for (&id, peer) in &mut self.peers {
@@ -223,8 +224,8 @@ impl Hub {
         }
     }
 
-    /// Resets all sessions, so that the terminals know at once that this side stops: poll for
-    /// what is to be sent a last time.
+    /// Resets all sessions, so that the terminals detect the stop immediately. The caller polls for
+    /// the final datagrams.
     pub fn close(&mut self, now: Instant) {
         for (&id, peer) in &mut self.peers {
             peer.relay.close(now);
@@ -232,11 +233,11 @@ impl Hub {
         }
     }
 
-    /// Takes a datagram that came from `from`; returns the terminal whose association it opened
-    /// under: `None` for all that anybody can send.
+    /// Handles a datagram from `from`. Returns the terminal whose association decrypted it; `None`
+    /// for messages that are not authenticated.
     ///
     /// # Errors
-    /// When it is not whole, not new, or from no terminal that is known.
+    /// Returns an error if it is truncated, a replay, or from an unknown terminal.
     pub fn handle_datagram(
         &mut self,
         now: Instant,
@@ -254,7 +255,7 @@ impl Hub {
         if let Some(old) = replaced
             && let Some(peer) = self.take_out(old)
         {
-            // The new association has the old one's name.
+            // The new association has the same name.
             if let Some((metrics, name)) = peer.relay.path_metrics().zip(self.association.name(id))
             {
                 self.path_cache.put(name.to_owned(), metrics, Some(now));
@@ -269,7 +270,7 @@ impl Hub {
             let mut relay = Relay::peer(&self.config_for(id), limits, cached, now);
             relay.announce_families(self.families);
             if self.association.is_draining() {
-                // It was welcomed before.
+                // The association existed before the drain.
                 relay.drain();
             }
             let address = self.association.address(id);
@@ -280,36 +281,35 @@ impl Hub {
         self.due.touch(id);
         if let Some(tap) = self.tap.as_mut().filter(|_| kind == Sealed::Data) {
             let name = self.association.name(id).unwrap_or_default();
-            tap.take(now, (Some(id), name), Way::In, payload);
+            tap.take(now, (Some(id), name), Direction::In, payload);
         }
         let address = self.association.address(id);
         let Some(peer) = self.peers.get_mut(&id) else { return Ok(Some(id)) };
         if peer.address != address {
             peer.address = address;
-            peer.relay.moved();
+            peer.relay.on_path_change();
         }
         let connected_since = peer.relay.connected_since();
         let result = peer.relay.handle_payload(now, (kind, order), payload);
         if peer.relay.has_datagram() {
             self.carried.insert(id);
         }
-        // The next session of the same terminal may have begun.
+        // The next session of the same terminal may have started.
         self.part_if_lost(now, id);
         if self.config.receive_rate.is_some()
             && let Some(peer) = self.peers.get_mut(&id)
         {
-            self.grants.came(now, id, octets as u64, peer.relay.take_need());
+            self.grants.on_received(now, id, octets as u64, peer.relay.take_need());
             let since = peer.relay.connected_since();
             if since.is_some() && since != connected_since {
-                self.grants.look_at_once(now);
+                self.grants.review_now(now);
             }
         }
         result.map(|()| Some(id))
     }
 
-    /// Looks after a relay whose session is over. Where the association is kept the terminal may
-    /// begin another session in it; otherwise the relay is forgotten, and the terminal makes a new
-    /// association.
+    /// Removes a relay whose session has ended, unless its association remains, in which the
+    /// terminal may start another session. A removed terminal makes a new association.
     fn part_if_lost(&mut self, now: Instant, id: PeerId) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
         if let Some(reason) = peer.relay.take_disconnected() {
@@ -329,7 +329,7 @@ impl Hub {
         }
     }
 
-    /// Forgets a relay, and all that was noted about it.
+    /// Removes a relay with its state.
     fn take_out(&mut self, id: PeerId) -> Option<Peer> {
         self.due.forget(id);
         self.grants.forget(id);
@@ -339,10 +339,10 @@ impl Hub {
         self.peers.remove(&id)
     }
 
-    /// Fills `batch` with datagrams for one terminal (or one answer to a newcomer); returns
-    /// where they go. Where the link's rate is known, data goes in turns by [plans](Plans), and
-    /// what goes without data before it, unless its terminal is far ahead of its share; else those
-    /// that have waited longest go first.
+    /// Fills `batch` with datagrams for one terminal (or one response to an unvalidated source);
+    /// returns their destination. If the link's rate is known, data is scheduled by [plans](Plans),
+    /// and packets without data precede it unless the terminal is far above its share. Otherwise
+    /// the terminal that has waited longest is served first.
     pub fn poll_transmit(
         &mut self,
         now: Instant,
@@ -352,17 +352,17 @@ impl Hub {
             self.charge(now, (None, None), batch);
             return batch.transmit().map(|transmit| (to, transmit));
         }
-        // Whoever was touched may have something to say at once, whatever it waited for before.
+        // A changed relay may have something to send now, whatever its timer.
         for id in self.due.take_touched() {
             self.due.note(id, Some(now));
         }
-        // Who has nothing goes to the end, so all that are due are asked once.
+        // A terminal without data moves to the end, so each due terminal is polled once.
         for _ in 0..=self.peers.len() {
             let Some(id) = self.due.waiting(now) else { break };
             if !self.is_ahead(now, id) {
                 let sent = self.transmit_to(now, id, batch, None);
                 if sent.is_some() {
-                    // Until it has nothing more.
+                    // Until it has no more data.
                     self.due.note(id, Some(now));
                     return sent;
                 }
@@ -372,8 +372,8 @@ impl Hub {
         self.transmit_turn(now, batch)
     }
 
-    /// Fills `batch` with what a terminal is to be sent: all that its session lets go, or what it
-    /// may send in its `turn`.
+    /// Fills `batch` with the datagrams of one terminal: all that its session permits, or those of
+    /// its `turn`.
     fn transmit_to(
         &mut self,
         now: Instant,
@@ -391,7 +391,7 @@ impl Hub {
         peer.relay.transmit(now, batch, most, |kind, datagram| {
             if let Some(tap) = tap.as_mut().filter(|_| kind == Sealed::Data) {
                 let name = association.name(id).unwrap_or_default();
-                tap.take(now, (Some(id), name), Way::Out, payload_of(datagram));
+                tap.take(now, (Some(id), name), Direction::Out, payload_of(datagram));
             }
             to = association.seal(now, id, kind, datagram);
             to.is_some()
@@ -402,7 +402,7 @@ impl Hub {
         to.zip(batch.transmit())
     }
 
-    /// The next IP packet that a terminal has carried here as it was, and which.
+    /// Returns the next IP packet that a terminal has forwarded, with the terminal.
     pub fn take_datagram(&mut self) -> Option<(PeerId, Vec<u8>)> {
         while let Some(&id) = self.carried.first() {
             if let Some(packet) = self.peers.get_mut(&id).and_then(|p| p.relay.take_datagram()) {
@@ -413,12 +413,12 @@ impl Hub {
         None
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit)
-    /// have something to do again.
+    /// Returns when [`handle_timeout`](Self::handle_timeout) and
+    /// [`poll_transmit`](Self::poll_transmit) have something to do.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let touched = self.due.touched().filter_map(|id| {
             let data = self.peers.get(&id).and_then(|peer| peer.relay.data_due());
-            // Nobody is called for what the line has no room for.
+            // Data waits for room on the link.
             let room = self.shaper.as_ref().map_or(Instant::ZERO, Shaper::room_at);
             self.attention(id).into_iter().chain(data.map(|data| data.max(room))).min()
         });
@@ -431,7 +431,7 @@ impl Hub {
         others.into_iter().flatten().chain(touched).min()
     }
 
-    /// Does what is due by `now`.
+    /// Processes the timers that have expired by `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.association.handle_timeout(now);
         self.review_grants(now);
@@ -439,11 +439,11 @@ impl Hub {
             let Some(peer) = self.peers.get_mut(&id) else { continue };
             peer.relay.handle_timeout(now);
             self.due.touch(id);
-            // First those whose loss is news to whoever drives this.
+            // Sessions whose loss is reported to the layer above come first.
             self.part_if_lost(now, id);
             let Some(peer) = self.peers.get(&id) else { continue };
             if !peer.relay.is_connected() && now >= peer.session_by {
-                // There is no session with it: the layer above does not know it.
+                // It has no session, so the layer above has no state for it.
                 self.past.add(&peer.relay.totals());
                 self.take_out(id);
                 self.association.remove(id);
@@ -451,17 +451,17 @@ impl Hub {
         }
     }
 
-    /// The next thing that happened, and with which terminal. Terminals take turns.
+    /// Returns the next event and its terminal. Terminals are polled in turn.
     pub fn poll_event(&mut self) -> Option<(PeerId, Event)> {
         if let Some(event) = self.final_events.pop_front() {
             return Some(event);
         }
-        while let Some(id) = self.due.teller(self.polled) {
+        while let Some(id) = self.due.next_with_events(self.polled) {
             if let Some(event) = self.peers.get_mut(&id).and_then(|peer| peer.relay.poll_event()) {
                 self.polled = Some(id);
                 return Some((id, event));
             }
-            self.due.told_all(id);
+            self.due.clear_events(id);
         }
         None
     }

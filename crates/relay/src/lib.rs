@@ -100,10 +100,10 @@ pub use datagram::DatagramStatistics;
 pub use fair::Owner;
 pub use families::{Families, FamilyReach};
 pub use hub::{Hub, Plans, Standing};
-pub use relay::{ReceiveError, Relay, Sight};
+pub use relay::{ReceiveError, Relay, RelayStatus};
 pub use scheduler::{Level, Service};
 pub use share::share_memory;
-pub use tap::{Tap, Tapped, Way};
+pub use tap::{Direction, Tap, Tapped};
 pub use target::{
     Destination, DisconnectReason, Event, OpenError, Priority, RefuseReason, ResetReason,
     StreamError, StreamId, Target,
@@ -111,55 +111,55 @@ pub use target::{
 
 pub use xstp::session::PathMetrics;
 
-/// What has happened on a relay's streams, this session.
+/// Counters of a relay's streams in this session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Streams that are kept now.
+    /// Open streams.
     pub streams: usize,
     /// Streams opened here.
     pub opened: u64,
     /// Streams opened by the peer.
     pub accepted: u64,
-    /// Streams of the peer's refused because there were too many.
+    /// Streams of the peer that were refused because there were too many.
     pub refused: u64,
-    /// Streams cut off here, refusals and answers to the peer's resets included.
+    /// Streams reset by this side, including refusals and replies to the peer's resets.
     pub resets_sent: u64,
-    /// Streams cut off by the peer, answers included.
+    /// Streams reset by the peer, including replies.
     pub resets_received: u64,
-    /// Bytes of streams put into packets for the first time.
+    /// First transmissions of stream data, bytes.
     pub bytes_sent: u64,
-    /// Bytes of streams received.
+    /// Stream data received, bytes.
     pub bytes_received: u64,
-    /// Frames and notes that could not be understood, or contradicted others.
+    /// Malformed or contradictory frames and notes.
     pub bad_frames: u64,
-    /// Extension frames of an unknown kind that were skipped.
+    /// Extension frames of an unknown type that were skipped.
     pub unknown_frames: u64,
-    /// Frames that used credit which was never given.
+    /// Frames that exceeded the flow-control credit.
     pub credit_violations: u64,
-    /// Announcements of credit that no note could carry in time.
+    /// Credit updates in separate frames, because no note was due in time.
     pub credit_frames: u64,
     /// Bytes of send buffer in use.
     pub send_buffered: u64,
-    /// Bytes of the receive pool that are promised.
+    /// Granted bytes of the receive pool.
     pub receive_credit: u64,
 }
 
-/// What sessions and streams have done in all, past sessions included.
+/// Counters of sessions and streams, including past sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Sessions begun.
+    /// Sessions started.
     pub sessions: u64,
     /// Segments sent.
     pub segments_sent: u64,
-    /// Bytes of these segments, without what lies below XSTP.
+    /// Bytes of these segments, without headers below XSTP.
     pub octets_sent: u64,
-    /// Segments received and understood.
+    /// Valid segments received.
     pub segments_received: u64,
-    /// SDs sent for the first time.
+    /// First transmissions of SDs.
     pub data_sent: u64,
-    /// SDs sent again.
+    /// Retransmissions of SDs.
     pub retransmitted: u64,
-    /// SDs received again.
+    /// SDs received more than once.
     pub duplicates: u64,
     /// POLLs sent.
     pub polls: u64,
@@ -167,23 +167,23 @@ pub struct Totals {
     pub stats: u64,
     /// USTATs sent.
     pub ustats: u64,
-    /// Outages noticed.
+    /// Outages detected.
     pub outages: u64,
-    /// Probes sent of what size the path takes.
+    /// Path MTU probes sent.
     pub mtu_probes: u64,
-    /// Times that the path took less than before.
+    /// Reductions of the path MTU.
     pub mtu_falls: u64,
     /// Streams opened here.
     pub opened: u64,
     /// Streams opened by the peer.
     pub accepted: u64,
-    /// Bytes of streams put into packets for the first time.
+    /// First transmissions of stream data, bytes.
     pub bytes_sent: u64,
-    /// Bytes of streams received.
+    /// Stream data received, bytes.
     pub bytes_received: u64,
-    /// Frames and notes that could not be understood, or used credit that was never given.
+    /// Malformed frames and notes, and frames that exceeded the flow-control credit.
     pub bad_frames: u64,
-    /// Packets that are carried as they are.
+    /// Packets that are forwarded unsplit.
     pub datagrams: DatagramStatistics,
 }
 

@@ -1,11 +1,11 @@
-//! Cache of a hub: path metrics by terminal, with which the next session of each begins.
+//! A hub's cache of path metrics by terminal, with which the next session of each starts.
 
 use crate::PathMetrics;
 use std::collections::BTreeMap;
 use units::Instant;
 
-/// Maximum number of entries. A terminal that uses ever new names evicts the oldest entries; the
-/// terminals concerned begin their next session without cached metrics.
+/// Maximum number of entries. If a terminal uses many names, the oldest entries are evicted, and
+/// the terminals concerned start their next session without cached metrics.
 const MAX_ENTRIES: usize = 1024;
 
 /// Path metrics of one terminal.
@@ -38,7 +38,7 @@ impl PathCache {
         }
     }
 
-    /// Entries that were measured since this process started, with the time.
+    /// Returns entries that were measured since this process started, with the time.
     pub(crate) fn measured(&self) -> impl Iterator<Item = (&str, PathMetrics, Instant)> {
         self.entries
             .iter()

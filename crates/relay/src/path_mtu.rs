@@ -1,188 +1,190 @@
-//! How large a packet the path takes: found by probing, as RFC 8899 describes it.
+//! Path MTU discovery by probing (DPLPMTUD, RFC 8899).
 //!
 //! ```text
-//!            ┌──────────── passes: larger ────────────┐
-//!            ▼                                        │
-//!   begin ─ Searching ── nothing left to try ──▶ Settled ── 10 minutes ──▶ Searching
-//!            ▲                                        │
-//!            │                 full packets unanswered, the kernel says less, it has moved
-//!            │                                        ▼
-//!            └── does not pass: begins below ─── Doubting ── passes ──▶ as it was
+//!            ┌──────── acknowledged: next larger size ────────┐
+//!            ▼                                                 │
+//!   begin ─ Searching ── no size left ──▶ SearchComplete ── 10 minutes ──▶ Searching
+//!            ▲                                 │
+//!            │          full packets unacknowledged, ICMP message, path change
+//!            │                                 ▼
+//!            └──── size does not pass ──── Validating ── acknowledged ──▶ previous state
 //! ```
 //!
-//! Data goes at a size that nearly every path takes until a larger one was answered. A size is
-//! given up only when chance is ruled out (see [`Trial`]); what the kernel has heard by ICMP is a
-//! hint for what to try next. Probes take a twentieth of the way at most, in both directions,
-//! and are never larger than what the way carries in a second.
+//! Data is sent at the base PLPMTU, which nearly every path carries, until a larger probe was
+//! acknowledged. A size is given up only if random loss is ruled out (see [`Trial`]); an ICMP
+//! message that the kernel has received is a hint for the next size. Probes take at most 1/20 of
+//! the rate of each direction, and are never larger than the octets sent in one second.
 //!
 //! Sizes are those of IP packets, in bytes.
 
 use crate::config::MIN_MTU;
 use association::Sealed;
 use std::collections::VecDeque;
-use trial::{Luck, Trial, Verdict};
+use trial::{LossEstimate, Trial, TrialResult};
 use units::{BitRate, Instant, Span};
 
+mod message;
 mod trial;
-mod word;
 
-/// What nearly every path takes (RFC 8899, 5.1.2).
+/// The base PLPMTU (BASE_PLPMTU, RFC 8899, section 5.1.2).
 const BASE: usize = 1200;
-/// Sizes that paths have: of common networks and tunnels.
+/// Common MTUs of networks and tunnels.
 const COMMON: [usize; 22] = [
     1280, 1300, 1340, 1360, 1380, 1400, 1412, 1420, 1428, 1440, 1450, 1460, 1472, 1480, 1488, 1492,
     1496, 1500, 2002, 4352, 4470, 8166,
 ];
-/// A search ends when less than this is left between what passes and what does not.
-const CLOSE: usize = 8;
-/// How long until a path that takes less than it might is searched again (RFC 8899, 5.1.1).
-const AGAIN: Span = Span::from_secs(600);
-/// The part of the way that probes take at most.
-const PART: u64 = 20;
-/// A packet takes no longer than this to leave.
-const LONGEST: Span = Span::from_secs(1);
-/// Probes whose answers are still understood.
-const REMEMBERED: usize = 64;
-/// Answers that wait; a peer that asks faster is not answered.
+/// A search ends when the interval between the largest size that passes and the smallest that does
+/// not is below this.
+const MIN_STEP: usize = 8;
+/// Interval of a new search for a larger size (PMTU_RAISE_TIMER, RFC 8899, section 5.1.1).
+const RAISE_INTERVAL: Span = Span::from_secs(600);
+/// Divisor of the rate that gives the maximum rate of probes.
+const PROBE_DIVISOR: u64 = 20;
+/// Maximum serialization time of a packet.
+const MAX_SERIALIZATION: Span = Span::from_secs(1);
+/// Number of recent Probes whose ProbeAcks are accepted.
+const MAX_OUTSTANDING: usize = 64;
+/// Maximum number of queued ProbeAcks; further Probes are not answered.
 const MAX_ANSWERS: usize = 4;
 
-/// What is known of the way to the peer.
+/// Properties of the path to the peer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Conditions {
-    /// The round trip, measured or assumed.
+    /// The measured or assumed RTT.
     pub(crate) round_trip: Span,
-    /// The rate towards the peer; nothing is probed before there is one.
+    /// The rate towards the peer; `None` stops probing.
     pub(crate) rate: Option<BitRate>,
-    /// The rate back, as far as it was told.
+    /// The reverse rate, if it was announced.
     pub(crate) back: Option<BitRate>,
-    /// Bytes around a payload: IP, UDP and association.
+    /// Octets around a payload: IP, UDP and association.
     pub(crate) overhead: usize,
 }
 
-/// A datagram about the path that is to be sent.
+/// A path MTU message to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outgoing {
     /// A Probe that makes an IP packet of `size` bytes.
     Probe { number: u32, size: usize },
-    /// A ProbeAck for a Probe that came with `size` bytes of UDP payload.
+    /// A ProbeAck for a Probe that arrived with `size` bytes of UDP payload.
     Answer { number: u32, size: usize },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// There is no session, or sizes are not probed.
-    Asleep,
-    /// Looks for more.
+    /// There is no session, or probing is disabled (DISABLED in RFC 8899).
+    Disabled,
+    /// Searches for a larger size.
     Searching,
-    /// Has what there is to have; more was within `ceiling`.
-    Settled { until: Instant, ceiling: usize },
-    /// Looks whether the present size still passes.
-    Doubting,
+    /// The search is complete; it covered sizes up to `ceiling`.
+    SearchComplete { until: Instant, ceiling: usize },
+    /// Validates the present size after an event that indicates an MTU black hole.
+    Validating,
 }
 
-/// One side's search; each direction of a path is probed by who sends there.
+/// Path MTU discovery of one side. Each direction of a path is probed by its sender.
 #[derive(Debug)]
 pub(crate) struct PathMtu {
-    /// Configured, and what the peer takes.
+    /// The configured maximum and the peer's limit (MAX_PLPMTU).
     most: usize,
     current: usize,
     phase: Phase,
-    /// The smallest size that is known not to pass; `most + 1` when none is.
+    /// The smallest size that is known not to pass; `most + 1` if there is none.
     too_large: usize,
-    /// What the kernel thinks.
+    /// The path MTU that the kernel reports.
     hint: Option<usize>,
     trial: Option<Trial>,
-    luck: Luck,
+    luck: LossEstimate,
     numbers: u32,
     sent: VecDeque<(u32, usize)>,
     outbox: VecDeque<Outgoing>,
-    /// When probes have used up no more than their part of the way.
+    /// Earliest time of the next probe within the rate limit of probes.
     from: Instant,
     answers: VecDeque<Outgoing>,
     /// Since when full packets are sent of which none was acknowledged.
     unanswered: Option<Instant>,
-    /// How long that may last without a doubt.
-    patience: Span,
-    /// Data was lost for its size, which has not been told yet.
-    fell: bool,
-    /// The highest rate so far. Where large packets do not pass the controller sees its rate
-    /// collapse, and what is to find out why must not wait for it.
+    /// Maximum duration of that before the size is validated.
+    unanswered_limit: Span,
+    /// Set when data was lost for its size, until it is reported.
+    black_hole: bool,
+    /// The highest rate so far. If large packets do not pass, the controller's rate collapses, and
+    /// the validation must not be delayed by it.
     fastest: Option<BitRate>,
-    /// The largest size that is worth having at that rate; 0 while it is not known.
+    /// The largest useful size at that rate; 0 while the rate is unknown.
     ceiling: usize,
 }
 
 impl PathMtu {
-    /// Packets of at most `most` bytes; all of it is used until [`begin`](Self::begin).
+    /// Creates a discovery for packets of at most `most` bytes, all of which are used until
+    /// [`begin`](Self::begin).
     pub(crate) fn new(most: usize) -> Self {
         Self {
             most,
             current: most,
-            phase: Phase::Asleep,
+            phase: Phase::Disabled,
             too_large: most + 1,
             hint: None,
             trial: None,
-            luck: Luck::default(),
+            luck: LossEstimate::default(),
             numbers: 0,
             sent: VecDeque::new(),
             outbox: VecDeque::new(),
             from: Instant::ZERO,
             answers: VecDeque::new(),
             unanswered: None,
-            patience: Span::from_secs(5),
-            fell: false,
+            unanswered_limit: Span::from_secs(5),
+            black_hole: false,
             fastest: None,
             ceiling: 0,
         }
     }
 
-    /// The size to use.
+    /// Returns the size to use.
     pub(crate) fn current(&self) -> usize {
         self.current
     }
 
-    /// A session stands with a peer that takes packets of `most` bytes: the search begins.
+    /// Starts the search when a session with a peer that accepts packets of `most` bytes is open.
     pub(crate) fn begin(&mut self, most: usize) {
         *self = Self { hint: self.hint, numbers: self.numbers, ..Self::new(most) };
         self.current = BASE.min(most);
         self.phase = Phase::Searching;
     }
 
-    /// The size to use where it is not probed.
+    /// Sets the size to use without probing.
     pub(crate) fn force(&mut self, mtu: usize) {
         self.current = mtu.min(self.most);
     }
 
-    /// The session is over.
+    /// Stops at the end of the session.
     pub(crate) fn stop(&mut self) {
-        self.phase = Phase::Asleep;
+        self.phase = Phase::Disabled;
         self.trial = None;
         self.unanswered = None;
         self.outbox.clear();
         self.answers.clear();
     }
 
-    /// Whether data was lost for its size since this was last asked.
-    pub(crate) fn take_fell(&mut self) -> bool {
-        core::mem::take(&mut self.fell)
+    /// Returns whether data was lost for its size since the last call.
+    pub(crate) fn take_black_hole(&mut self) -> bool {
+        core::mem::take(&mut self.black_hole)
     }
 
-    /// What the kernel thinks that the path takes. It may be wrong either way.
+    /// Handles the path MTU that the kernel reports, which may be too high or too low.
     pub(crate) fn set_hint(&mut self, mtu: usize) {
         let before = self.hint.replace(mtu);
         if before == Some(mtu) {
             return;
         }
         if mtu < self.current {
-            self.doubt();
-        } else if matches!(self.phase, Phase::Settled { .. }) && mtu > self.current {
+            self.validate();
+        } else if matches!(self.phase, Phase::SearchComplete { .. }) && mtu > self.current {
             self.search();
         }
     }
 
-    /// This host's own link did not take a packet of `size` bytes.
-    pub(crate) fn refused(&mut self, size: usize) {
-        if self.phase == Phase::Asleep {
+    /// Handles an error of this host's own link for a packet of `size` bytes (EMSGSIZE).
+    pub(crate) fn on_emsgsize(&mut self, size: usize) {
+        if self.phase == Phase::Disabled {
             return;
         }
         if size <= self.current {
@@ -193,20 +195,20 @@ impl PathMtu {
         }
     }
 
-    /// The way may be another one now.
-    pub(crate) fn moved(&mut self) {
+    /// Validates the size after a possible change of the path.
+    pub(crate) fn on_path_change(&mut self) {
         self.too_large = self.most + 1;
-        self.doubt();
+        self.validate();
     }
 
-    /// A packet of data went out.
+    /// Records the transmission of a packet of data.
     pub(crate) fn data_sent(&mut self, now: Instant, size: usize) {
         if self.is_full(size) {
             self.unanswered.get_or_insert(now);
         }
     }
 
-    /// The peer has a packet of data of that size.
+    /// Records the acknowledgment of a packet of data.
     pub(crate) fn data_acknowledged(&mut self, size: usize) {
         if self.is_full(size) {
             self.unanswered = None;
@@ -214,10 +216,11 @@ impl PathMtu {
     }
 
     fn is_full(&self, size: usize) -> bool {
-        self.phase != Phase::Asleep && size * 16 >= self.current * 15
+        self.phase != Phase::Disabled && size * 16 >= self.current * 15
     }
 
-    /// A word from the peer; `arrived` is its datagram's UDP payload, bytes. False: not understood.
+    /// Handles a message of the peer; `arrived` is the UDP payload of its datagram in bytes.
+    /// Returns false if it is malformed.
     pub(crate) fn handle(
         &mut self,
         now: Instant,
@@ -227,13 +230,13 @@ impl PathMtu {
     ) -> bool {
         match kind {
             Sealed::Probe => {
-                let Some(number) = word::probe_number(payload) else { return false };
+                let Some(number) = message::probe_number(payload) else { return false };
                 if self.answers.len() < MAX_ANSWERS {
                     self.answers.push_back(Outgoing::Answer { number, size: arrived });
                 }
                 true
             }
-            Sealed::ProbeAck => match word::answer(payload) {
+            Sealed::ProbeAck => match message::answer(payload) {
                 Some((number, _)) => {
                     self.answered(now, number);
                     true
@@ -248,10 +251,10 @@ impl PathMtu {
         let asked = self.sent.iter().find(|(sent, _)| *sent == number);
         let Some(&(_, size)) = asked else { return };
         let passes = self.trial.as_mut().is_some_and(|trial| trial.answered(now, number));
-        if self.phase == Phase::Asleep {
+        if self.phase == Phase::Disabled {
             return;
         }
-        // Also an answer that comes after the verdict is the truth.
+        // A late ProbeAck is valid also after the size was given up.
         if size > self.current && size <= self.most {
             self.current = size;
             self.unanswered = None;
@@ -262,45 +265,49 @@ impl PathMtu {
         }
         if passes {
             self.trial = None;
-            if self.phase == Phase::Doubting {
+            if self.phase == Phase::Validating {
                 self.unanswered = None;
                 self.phase = Phase::Searching;
             }
         }
     }
 
-    /// Does what is due by `now` and hands out what is to be sent.
-    pub(crate) fn poll_transmit(&mut self, now: Instant, way: &Conditions) -> Option<Outgoing> {
+    /// Processes what is due by `now` and returns the next message to send.
+    pub(crate) fn poll_transmit(
+        &mut self,
+        now: Instant,
+        conditions: &Conditions,
+    ) -> Option<Outgoing> {
         if let Some(answer) = self.answers.pop_front() {
             return Some(answer);
         }
-        self.advance(now, way);
+        self.advance(now, conditions);
         self.outbox.pop_front()
     }
 
-    /// Writes `outgoing` over `payload`, which has the room that [`Self::room`] asks for.
+    /// Writes `outgoing` to `payload`, whose length is that of [`Self::room`].
     pub(crate) fn write(outgoing: Outgoing, payload: &mut [u8]) -> Sealed {
         match outgoing {
             Outgoing::Probe { number, .. } => {
-                word::write_probe(number, payload);
+                message::write_probe(number, payload);
                 Sealed::Probe
             }
             Outgoing::Answer { number, size } => {
-                word::write_answer(number, size, payload);
+                message::write_answer(number, size, payload);
                 Sealed::ProbeAck
             }
         }
     }
 
-    /// Bytes of payload of `outgoing`, which has `overhead` bytes around it.
+    /// Returns the octets of payload of `outgoing`, which has `overhead` octets around it.
     pub(crate) fn room(outgoing: Outgoing, overhead: usize) -> usize {
         match outgoing {
-            Outgoing::Probe { size, .. } => size.saturating_sub(overhead).max(word::ANSWER),
-            Outgoing::Answer { .. } => word::ANSWER,
+            Outgoing::Probe { size, .. } => size.saturating_sub(overhead).max(message::ANSWER),
+            Outgoing::Answer { .. } => message::ANSWER,
         }
     }
 
-    /// When [`poll_transmit`](Self::poll_transmit) has something to do again, unless the rate has
+    /// Returns when [`poll_transmit`](Self::poll_transmit) has something to do, unless the rate has
     /// to become known first.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         if !self.answers.is_empty() || !self.outbox.is_empty() {
@@ -308,40 +315,41 @@ impl PathMtu {
         }
         let phase = match self.phase {
             _ if self.ceiling == 0 => return None,
-            Phase::Asleep => return None,
-            Phase::Settled { until, .. } => Some(until),
-            Phase::Searching | Phase::Doubting => None,
+            Phase::Disabled => return None,
+            Phase::SearchComplete { until, .. } => Some(until),
+            Phase::Searching | Phase::Validating => None,
         };
         let trial = self.trial.as_ref().map(Trial::due);
-        let doubts = self.phase != Phase::Doubting && self.current > MIN_MTU;
-        let doubt = self.unanswered.filter(|_| doubts).map(|since| since + self.patience);
-        phase.into_iter().chain(trial).chain(doubt).min()
+        let doubts = self.phase != Phase::Validating && self.current > MIN_MTU;
+        let validate =
+            self.unanswered.filter(|_| doubts).map(|since| since + self.unanswered_limit);
+        phase.into_iter().chain(trial).chain(validate).min()
     }
 
-    fn advance(&mut self, now: Instant, way: &Conditions) {
-        self.fastest = self.fastest.max(way.rate);
-        let way = &Conditions { rate: self.fastest, ..*way };
-        self.ceiling = ceiling(way, self.most);
-        if self.phase == Phase::Asleep || self.ceiling == 0 {
+    fn advance(&mut self, now: Instant, conditions: &Conditions) {
+        self.fastest = self.fastest.max(conditions.rate);
+        let conditions = &Conditions { rate: self.fastest, ..*conditions };
+        self.ceiling = ceiling(conditions, self.most);
+        if self.phase == Phase::Disabled || self.ceiling == 0 {
             return;
         }
-        self.patience = (wait(way) * 2).max(Span::from_secs(2));
-        if self.unanswered.is_some_and(|since| now.since(since) >= self.patience) {
-            self.doubt();
+        self.unanswered_limit = (wait(conditions) * 2).max(Span::from_secs(2));
+        if self.unanswered.is_some_and(|since| now.since(since) >= self.unanswered_limit) {
+            self.validate();
         }
         if let Some(trial) = &mut self.trial {
-            let doubted = self.hint.is_some_and(|hint| hint < trial.size);
+            let hinted = self.hint.is_some_and(|hint| hint < trial.size);
             let size = trial.size;
-            match trial.judge(now, &mut self.luck, doubted) {
-                Verdict::Open => {}
-                Verdict::TooLarge if self.phase == Phase::Doubting => self.fall_below(size),
-                Verdict::TooLarge => {
+            match trial.evaluate(now, &mut self.luck, hinted) {
+                TrialResult::Open => {}
+                TrialResult::TooLarge if self.phase == Phase::Validating => self.fall_below(size),
+                TrialResult::TooLarge => {
                     self.too_large = self.too_large.min(size);
                     self.trial = None;
                 }
             }
         }
-        if let Phase::Settled { until, ceiling } = self.phase
+        if let Phase::SearchComplete { until, ceiling } = self.phase
             && (now >= until || self.ceiling > ceiling)
         {
             self.search();
@@ -352,10 +360,11 @@ impl PathMtu {
                 None => self.settle(now),
             }
         }
-        self.ask(now, way);
+        self.start_round(now, conditions);
     }
 
-    /// The next size to try, between what passes and what does not.
+    /// Returns the next size to probe, between the largest that passes and the smallest that does
+    /// not.
     fn candidate(&self) -> Option<usize> {
         let (low, high) = (self.current, self.ceiling.min(self.too_large - 1));
         if high <= low {
@@ -365,10 +374,10 @@ impl PathMtu {
             return Some(hint);
         }
         if high < self.too_large - 1 || self.too_large > self.most {
-            // Nothing is known against the largest.
+            // No probe of the largest size has failed.
             return Some(high);
         }
-        if self.too_large - low <= CLOSE {
+        if self.too_large - low <= MIN_STEP {
             return None;
         }
         let middle = usize::midpoint(low, self.too_large);
@@ -376,15 +385,15 @@ impl PathMtu {
         Some(within.min_by_key(|size| size.abs_diff(middle)).unwrap_or(middle))
     }
 
-    /// Begins a round of the trial, when its time has come.
-    fn ask(&mut self, now: Instant, way: &Conditions) {
-        let (Some(trial), Some(rate)) = (&mut self.trial, way.rate) else { return };
+    /// Starts a round of probes when it is due.
+    fn start_round(&mut self, now: Instant, conditions: &Conditions) {
+        let (Some(trial), Some(rate)) = (&mut self.trial, conditions.rate) else { return };
         if trial.is_waiting() || trial.next > now {
             return;
         }
         let mut number = |size| {
             self.numbers = self.numbers.wrapping_add(1);
-            if self.sent.len() >= REMEMBERED {
+            if self.sent.len() >= MAX_OUTSTANDING {
                 self.sent.pop_front();
             }
             self.sent.push_back((self.numbers, size));
@@ -392,14 +401,15 @@ impl PathMtu {
             self.numbers
         };
         let probe = number(trial.size);
-        let witness = trial.wants_witness().then(|| number(MIN_MTU));
+        let witness = trial.needs_witness().then(|| number(MIN_MTU));
         let probes = 1 + u64::from(witness.is_some());
         let bytes = trial.size + if witness.is_some() { MIN_MTU } else { 0 };
-        let forth = rate.time_for(bytes as u64 * PART);
-        let answers = (word::ANSWER + way.overhead) as u64 * probes;
-        let back = way.back.map_or(Span::ZERO, |rate| rate.time_for(answers * PART));
+        let forth = rate.time_for(bytes as u64 * PROBE_DIVISOR);
+        let answers = (message::ANSWER + conditions.overhead) as u64 * probes;
+        let back =
+            conditions.back.map_or(Span::ZERO, |rate| rate.time_for(answers * PROBE_DIVISOR));
         self.from = now + forth.max(back);
-        trial.begin(now, probe, witness, wait(way), self.from);
+        trial.begin(now, probe, witness, wait(conditions), self.from);
     }
 
     fn search(&mut self) {
@@ -409,47 +419,48 @@ impl PathMtu {
     }
 
     fn settle(&mut self, now: Instant) {
-        let until = if self.current < self.most { now + AGAIN } else { Instant::FAR_FUTURE };
-        self.phase = Phase::Settled { until, ceiling: self.ceiling };
+        let until =
+            if self.current < self.most { now + RAISE_INTERVAL } else { Instant::FAR_FUTURE };
+        self.phase = Phase::SearchComplete { until, ceiling: self.ceiling };
     }
 
-    /// Looks whether the present size still passes, if it is used. Below the smallest there is
-    /// nothing.
-    fn doubt(&mut self) {
+    /// Validates the present size, unless it is the minimum.
+    fn validate(&mut self) {
         self.unanswered = None;
         let known = self.current <= MIN_MTU || self.current > self.ceiling;
-        if known || matches!(self.phase, Phase::Asleep | Phase::Doubting) {
+        if known || matches!(self.phase, Phase::Disabled | Phase::Validating) {
             return;
         }
-        self.phase = Phase::Doubting;
-        self.trial = Some(Trial::suspicious(self.current, self.from));
+        self.phase = Phase::Validating;
+        self.trial = Some(Trial::revalidate(self.current, self.from));
     }
 
-    /// Packets of `size` bytes do not pass any more.
+    /// Handles that packets of `size` bytes do not pass any more.
     fn fall_below(&mut self, size: usize) {
         self.too_large = size.max(MIN_MTU + 1);
         self.current = if size > BASE { BASE.min(self.most) } else { MIN_MTU };
-        self.fell = true;
+        self.black_hole = true;
         self.unanswered = None;
         self.trial = None;
         self.phase = Phase::Searching;
     }
 }
 
-/// The largest size of at most `most` that is worth having: on a slow way a packet takes no more
-/// than a second. 0 while the rate is not known.
-fn ceiling(way: &Conditions, most: usize) -> usize {
-    let Some(rate) = way.rate else { return 0 };
-    let fits = usize::try_from(rate.bytes_in(LONGEST)).unwrap_or(usize::MAX);
+/// Returns the largest useful size of at most `most`: the octets sent in one second. 0 while the
+/// rate is unknown.
+fn ceiling(conditions: &Conditions, most: usize) -> usize {
+    let Some(rate) = conditions.rate else { return 0 };
+    let fits = usize::try_from(rate.bytes_in(MAX_SERIALIZATION)).unwrap_or(usize::MAX);
     fits.max(MIN_MTU).min(most)
 }
 
-/// How long an answer may take.
-fn wait(way: &Conditions) -> Span {
-    let round_trip = (way.round_trip * 2).max(way.round_trip + Span::from_millis(200));
+/// Returns the maximum time to a ProbeAck.
+fn wait(conditions: &Conditions) -> Span {
+    let round_trip =
+        (conditions.round_trip * 2).max(conditions.round_trip + Span::from_millis(200));
     let full = (BASE + MIN_MTU) as u64;
-    let forth = way.rate.map_or(Span::ZERO, |rate| rate.time_for(full * 2));
-    let back = way.back.map_or(Span::ZERO, |rate| rate.time_for(400));
+    let forth = conditions.rate.map_or(Span::ZERO, |rate| rate.time_for(full * 2));
+    let back = conditions.back.map_or(Span::ZERO, |rate| rate.time_for(400));
     round_trip + forth + back
 }
 

@@ -1,4 +1,4 @@
-//! What terminals may have of a link that they share: plans, and whose turn it is.
+//! Rate plans of terminals on a shared link, and scheduling by them.
 //!
 //! ```text
 //!   link ── its rate ──┬─ plan ──┬─ terminal ── its session ── class ── connection
@@ -6,11 +6,11 @@
 //!                      └─ plan (one for all of its terminals, or one for each)
 //! ```
 //!
-//! Each terminal has what was [committed](Rates::committed) to it first. What is left is shared
-//! in proportion to weights, as far as each wants it and up to its [peak](Rates::peak): nobody
-//! could have more without somebody else having less who has no more for his weight (max-min
-//! fairness). [`allocate`] computes that in rates, for return links, whose senders are told; a
-//! [`Shaper`] does it packet by packet, for the forward link, at whose end it stands.
+//! Each terminal first receives its [committed](Rates::committed) rate. The rest is shared by
+//! weighted max-min fairness, up to each terminal's demand and its [peak](Rates::peak) rate: no
+//! terminal could have more without a reduction of another one that has no more per weight.
+//! [`allocate`] computes the rates for return links, whose senders receive grants; a [`Shaper`]
+//! schedules the packets of the forward link, at the hub.
 
 mod allocate;
 mod line;
@@ -21,30 +21,30 @@ pub use shaper::{By, Ready, Shaper, Turn};
 
 use units::BitRate;
 
-/// The part of a link, in percent, that commitments may take; the rest is left for those who have
-/// none, so that nobody starves.
+/// Maximum part of a link for commitments, in percent. The rest is left for terminals without a
+/// commitment, so that they never starve.
 pub const COMMITTED_MOST: u64 = 95;
 
-/// What one terminal of a plan may have in one direction, and what all of them together may.
+/// The rates of a plan in one direction, of one terminal and of all its terminals together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rates {
-    /// What each terminal has as soon as it wants it.
+    /// Rate that each terminal receives on demand (CIR, RFC 2698).
     pub committed: Option<BitRate>,
-    /// What each terminal has at most.
+    /// Maximum rate of each terminal (PIR, RFC 2698).
     pub peak: Option<BitRate>,
-    /// What all terminals of the plan have at most.
+    /// Maximum rate of all terminals of the plan together.
     pub total: Option<BitRate>,
 }
 
 /// A plan in one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// In bits of whole IP packets per second.
+    /// Rates of whole IP packets.
     pub rates: Rates,
-    /// Its share of what commitments leave, against others; 0 counts as 1.
+    /// Weight of the share of what commitments leave; 0 counts as 1.
     pub weight: u32,
-    /// The weight is that of all its terminals together, who divide what it brings evenly; else
-    /// each terminal has the weight.
+    /// Whether the weight is that of all terminals together, which share it evenly; otherwise each
+    /// terminal has the weight.
     pub shared_weight: bool,
 }
 
@@ -75,7 +75,7 @@ impl Terms {
 /// A rate plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// What people call it.
+    /// The name of the plan.
     pub name: String,
     /// From the hub to terminals.
     pub down: Rates,
@@ -83,17 +83,17 @@ pub struct Plan {
     pub up: Rates,
     /// The weight of each terminal, or of all together: see [`Terms`].
     pub weight: u32,
-    /// Whether it is that of all together.
+    /// Whether the weight is that of all together.
     pub shared_weight: bool,
 }
 
 impl Plan {
-    /// The plan on the way from the hub.
+    /// Returns the plan in the direction from the hub.
     pub fn terms_down(&self) -> Terms {
         Terms { rates: self.down, weight: self.weight, shared_weight: self.shared_weight }
     }
 
-    /// The plan on the way to the hub.
+    /// Returns the plan in the direction to the hub.
     pub fn terms_up(&self) -> Terms {
         Terms { rates: self.up, weight: self.weight, shared_weight: self.shared_weight }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// A set of bytes, kept as ranges that neither touch nor overlap.
+/// A set of bytes, stored as ranges that neither touch nor overlap.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RangeSet {
     /// Start to end (one past the last).
@@ -14,23 +14,23 @@ impl RangeSet {
         self.ranges.is_empty()
     }
 
-    /// How many ranges there are.
+    /// Returns the number of ranges.
     pub(crate) fn count(&self) -> usize {
         self.ranges.len()
     }
 
-    /// The lowest range.
+    /// Returns the lowest range.
     pub(crate) fn first(&self) -> Option<(u64, u64)> {
         self.ranges.first_key_value().map(|(&start, &end)| (start, end))
     }
 
-    /// Adds `start..end`; returns how many bytes of it are new.
+    /// Adds `start..end`; returns the number of new bytes in it.
     pub(crate) fn insert(&mut self, start: u64, end: u64) -> u64 {
         if start >= end {
             return 0;
         }
         let (mut low, mut high, mut old) = (start, end, 0);
-        // Every range that ends at or after `start` and begins at or before `end` joins in.
+        // Every range that ends at or after `start` and begins at or before `end` is merged.
         while let Some((&from, &to)) = self.ranges.range(..=high).next_back() {
             if to < start {
                 break;
@@ -44,7 +44,7 @@ impl RangeSet {
         end - start - old
     }
 
-    /// Takes away everything below `bound`.
+    /// Removes everything below `bound`.
     pub(crate) fn remove_below(&mut self, bound: u64) {
         while let Some((start, end)) = self.first() {
             if start >= bound {
@@ -58,7 +58,7 @@ impl RangeSet {
         }
     }
 
-    /// Bytes of `start..end` that are in the set.
+    /// Returns the number of bytes of `start..end` in the set.
     pub(crate) fn covered(&self, start: u64, end: u64) -> u64 {
         let mut total = 0;
         for (&from, &to) in self.ranges.range(..end).rev() {

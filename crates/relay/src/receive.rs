@@ -1,4 +1,4 @@
-//! The half of a stream that the peer writes, and the credit it is given.
+//! The receive side of a stream, and the credit that it grants.
 
 use crate::buffer::{CHUNK, ChunkBuffer};
 use crate::fair::Owner;
@@ -6,73 +6,73 @@ use crate::pool::Pool;
 use crate::ranges::RangeSet;
 use units::{Instant, Span};
 
-/// Least time over which a stream's rate is measured.
+/// Minimum interval over which a stream's rate is measured.
 const SAMPLE: Span = Span::from_millis(100);
-/// Round trips at its rate that a stream's window covers.
+/// RTTs at its rate that a stream's window covers.
 const WINDOW_ROUND_TRIPS: u64 = 8;
-/// A stream's window is at least as much as it has drained, up to this part of what its owner may
-/// still be granted.
+/// A stream's window is at least the bytes that it has drained, up to the owner's free bytes
+/// divided by this.
 const FLOOR_PART: u64 = 32;
-/// Bytes after which a stream may get credit of its own.
+/// Received bytes after which a stream may get a per-stream limit.
 const GRANT_AFTER: u64 = 64 << 10;
-/// Time after which a reader that has read nothing of what waits for it is taken to have stopped.
+/// Time after which a reader that has read nothing of its queued bytes counts as stalled.
 const STALLED: Span = Span::from_millis(500);
-/// A stream whose window would be this part of the shared credit gets its own.
+/// A stream whose window would be the shared credit divided by this gets a per-stream limit.
 const SHARED_PART: u64 = 8;
 
-/// Ranges ahead of gaps, in all streams together. Each takes some memory whatever is in it, and
-/// packets on their way leave far fewer.
+/// Maximum number of ranges ahead of gaps, in all streams together. Each takes some memory, and
+/// reordered and lost packets cause far fewer.
 const MAX_RANGES: usize = 1 << 18;
 
-/// What the peer did that no peer does.
+/// Violation of the protocol by the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Violation {
-    /// Bytes beyond what it was given credit for.
+    /// Bytes beyond the advertised credit.
     Credit,
-    /// Bytes beyond the stream's end, or two different ends.
+    /// Bytes beyond the final offset, or two different final offsets.
     FinalOffset,
-    /// More gaps than its packets can have left.
+    /// More gaps than lost packets can cause.
     Scattered,
-    /// Shared credit where the stream's own was to be used first.
+    /// Shared credit used although per-stream credit was left.
     Charge,
 }
 
-/// Bytes from when they arrive until they are consumed.
+/// Received bytes of a stream, until they are consumed.
 #[derive(Debug)]
 pub(crate) struct ReceiveHalf {
-    /// Its base is what has been consumed.
+    /// Its base is the number of consumed bytes.
     buffer: ChunkBuffer,
-    /// The first byte that is missing.
+    /// The first missing byte.
     in_order: u64,
-    /// What came above it.
+    /// Bytes received above `in_order`.
     ahead: RangeSet,
-    /// One past the highest byte that came.
+    /// One past the highest received byte.
     high: u64,
-    /// Bytes that came, each counted once.
+    /// Number of different bytes received.
     received: u64,
     final_offset: Option<u64>,
     minimum: u64,
-    /// What the peer may send up to, shared credit aside.
+    /// The stream's limit, without shared credit.
     granted: u64,
-    /// What `granted` holds of the pool, and on whose account.
+    /// Bytes of the pool that `granted` reserves, and their owner.
     reserved: u64,
     owner: Owner,
-    /// Bytes from `minimum` to here came, or may come, on shared credit.
+    /// Bytes from `minimum` to here were received, or may be, on shared credit.
     charged_end: u64,
-    /// Bytes that came on shared credit, ever.
+    /// Bytes received on shared credit, in total.
     charged_received: u64,
-    /// Of those, what neither was consumed nor is covered by `granted`.
+    /// Bytes of these that were not consumed and are not covered by `granted`.
     charged_held: u64,
-    /// What the pool counts as this stream's span and ranges.
+    /// This stream's span and ranges in the pool's account.
     span: u64,
     ranges: usize,
-    /// Nothing is kept any more; only what the peer has used is counted.
+    /// Nothing is stored any more; only the credit that the peer uses is accounted.
     discarding: bool,
     sample_at: Option<Instant>,
     sample_drained: u64,
-    /// Bytes a second, the best of late.
+    /// Bytes per second, the maximum of recent intervals.
     rate: u64,
-    /// While bytes are unread: since when none was read, and how many had been.
+    /// While bytes are unread: since when none was read, and the total that was read before.
     unread: Option<(Instant, u64)>,
 }
 
@@ -102,13 +102,13 @@ impl ReceiveHalf {
         }
     }
 
-    /// Bytes of the pool that the stream holds.
+    /// Returns the bytes of the pool that the stream reserves.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn reserved(&self) -> u64 {
         self.reserved
     }
 
-    /// Puts what the stream holds of the pool on another owner's account.
+    /// Accounts the stream's bytes of the pool to another owner.
     pub(crate) fn set_owner(&mut self, owner: Owner, pool: &mut Pool) {
         pool.granted.sub(self.owner, self.reserved);
         pool.granted.add(owner, self.reserved);
@@ -119,12 +119,12 @@ impl ReceiveHalf {
         self.buffer.base()
     }
 
-    /// Where the next byte is expected.
+    /// Returns the offset of the next byte in order.
     pub(crate) fn expected(&self) -> u64 {
         self.in_order
     }
 
-    /// One past the highest byte that came: what the peer had credit for.
+    /// Returns one past the highest received byte.
     pub(crate) fn high(&self) -> u64 {
         self.high
     }
@@ -133,32 +133,32 @@ impl ReceiveHalf {
         self.granted
     }
 
-    /// Bytes of memory that are taken.
+    /// Returns the number of allocated bytes.
     pub(crate) fn allocated(&self) -> usize {
         self.buffer.allocated()
     }
 
-    /// Bytes in order that have not been consumed.
+    /// Returns the number of unread bytes in order.
     pub(crate) fn readable(&self) -> u64 {
         self.in_order - self.consumed()
     }
 
-    /// Whether every byte up to the end has come.
+    /// Returns whether every byte up to the final offset was received.
     pub(crate) fn is_complete(&self) -> bool {
         self.final_offset == Some(self.in_order)
     }
 
-    /// Whether every byte up to the end has been consumed.
+    /// Returns whether every byte up to the final offset was consumed.
     pub(crate) fn is_done(&self) -> bool {
         self.final_offset == Some(self.consumed())
     }
 
-    /// Whether a grant would be of use: more may come.
+    /// Returns whether a grant has an effect because more bytes may arrive.
     pub(crate) fn wants_credit(&self) -> bool {
         self.final_offset.is_none() && !self.discarding
     }
 
-    /// Takes what a STREAM frame brought; returns whether there is more to read than before.
+    /// Stores the data of a STREAM frame; returns whether more bytes are readable than before.
     pub(crate) fn receive(
         &mut self,
         offset: u64,
@@ -173,7 +173,7 @@ impl ReceiveHalf {
         if charged {
             self.check_charge(offset, stop, new, pool)?;
         } else if !data.is_empty() && stop > self.granted && !self.discarding {
-            // (An end without data costs nothing, wherever shared credit has brought the stream.)
+            // (A FIN without data uses no credit, also beyond the limit.)
             return Err(Violation::Credit);
         }
         let scattered = self.ahead.count() as u64 > 64 + (self.high - self.in_order) / 128;
@@ -213,8 +213,8 @@ impl ReceiveHalf {
             return Ok(());
         }
         let uncovered = new.min(stop.saturating_sub(self.granted));
-        // Whoever is honest has charged all the bytes below `stop`, and had none of them back that
-        // no limit covers. So gaps cost as much as bytes: both take memory.
+        // A conforming peer has charged all bytes below `stop`, and received none of them back that
+        // no limit covers. So gaps are accounted like bytes: both take memory.
         let span = stop.max(self.charged_end).saturating_sub(self.granted);
         if uncovered > pool.shared_left() || pool.shared_span - self.span + span > pool.shared {
             return Err(Violation::Credit);
@@ -231,7 +231,7 @@ impl ReceiveHalf {
         self.high = self.high.max(stop);
         self.received += new;
         if !self.discarding {
-            // What came twice is written twice, with the same bytes.
+            // Duplicate bytes are skipped or overwritten by the same bytes.
             let skip = self.in_order.saturating_sub(offset).min(data.len() as u64);
             self.buffer.write(offset + skip, &data[skip as usize..]);
         }
@@ -249,7 +249,7 @@ impl ReceiveHalf {
         }
     }
 
-    /// Bytes in order, as far as they lie in one piece.
+    /// Returns the bytes in order that are contiguous in memory.
     pub(crate) fn peek(&self) -> &[u8] {
         match self.readable() {
             0 => &[],
@@ -260,7 +260,7 @@ impl ReceiveHalf {
     /// Frees the first `len` bytes in order.
     ///
     /// # Panics
-    /// When there are fewer.
+    /// Panics if there are fewer.
     pub(crate) fn consume(&mut self, len: u64, pool: &mut Pool) {
         assert!(len <= self.readable(), "{len} bytes consumed of {}", self.readable());
         let base = self.consumed() + len;
@@ -268,13 +268,13 @@ impl ReceiveHalf {
         self.settle(pool);
     }
 
-    /// Brings the pool's account in line with this stream's state.
+    /// Updates the pool's account to this stream's state.
     fn settle(&mut self, pool: &mut Pool) {
         self.granted = self.granted.max(self.consumed() + self.minimum);
         let (charged_held, span) = if self.discarding || self.granted >= self.charged_end {
             (0, 0)
         } else {
-            // What came without charge is covered, so all that is not is charged.
+            // Bytes received without charge are covered by the limit; all others are charged.
             let covered = self.in_order.min(self.granted)
                 + self.ahead.covered(self.in_order, self.granted.max(self.in_order));
             (self.received - covered, self.charged_end - self.granted)
@@ -285,7 +285,7 @@ impl ReceiveHalf {
         self.ranges = self.ahead.count();
         pool.shared_returned += self.charged_held - charged_held.min(self.charged_held);
         self.charged_held = charged_held.min(self.charged_held);
-        // No more than its end will ever be needed.
+        // No byte beyond the final offset needs credit.
         let bound = self.final_offset.map_or(self.granted, |end| end.min(self.granted));
         let reserved =
             if self.discarding { 0 } else { bound.saturating_sub(self.consumed() + self.minimum) };
@@ -293,13 +293,8 @@ impl ReceiveHalf {
         self.reserved = reserved;
     }
 
-    /// Looks at the stream's rate and grants what it deserves; true when it was granted
-    /// something that the peer should hear of. `own`: it has a limit of its own already.
-    ///
-    /// The window is eight round trips at the stream's rate, so that neither a packet that needs
-    /// several sendings nor a late announcement stops it. The rate is that at which bytes
-    /// *leave*: what waits unread does not count, so a slow reader's window shrinks to what it
-    /// reads.
+    /// Measures the stream's rate and raises its limit; returns true if the raise is worth
+    /// announcing. `own`: the stream has a per-stream limit already.
     pub(crate) fn review(
         &mut self,
         now: Instant,
@@ -310,7 +305,7 @@ impl ReceiveHalf {
         if !self.wants_credit() {
             return false;
         }
-        // Bytes above a gap count as gone: it is the link that holds them up, not the reader.
+        // Bytes above a gap count as consumed: the link delays them, not the reader.
         let drained = self.received - self.readable();
         self.sample(now, drained);
         let window = bytes_in(self.rate, round_trip) * WINDOW_ROUND_TRIPS;
@@ -322,26 +317,26 @@ impl ReceiveHalf {
         true
     }
 
-    /// Whether the stream is to have a limit of its own. As long as it is not, it costs no word:
-    /// one number gives the shared credit of all back.
+    /// Returns whether the stream should have a per-stream limit. Without one it needs no
+    /// announcement of its own: one number returns the shared credit of all streams.
     fn deserves_own(&self, drained: u64, window: u64, pool: &Pool) -> bool {
-        // A limit that leaves a stream less than the shared credit would is no gain.
+        // A limit below the available shared credit would be a disadvantage.
         let gains = pool.room(self.owner, self.reserved) >= window.min(pool.shared_left());
         let lively = drained >= self.received / 2 && gains;
         if pool.is_shared_short() && (self.charged_held > 0 || lively) {
-            // Who holds some of it gives it back, and who might need it needs it no more.
+            // A stream with shared credit returns it, and one that may use some no longer does.
             return true;
         }
         if self.received < GRANT_AFTER {
             return false;
         }
-        // A stream whose server is still being connected to is not slow yet, only young.
+        // A stream whose server is still being connected to is new, not slow.
         let fast = window >= pool.shared / SHARED_PART;
         let hogs = self.charged_held >= pool.shared / 4;
         hogs || lively && self.rate > 0 && fast
     }
 
-    /// Whether it holds shared credit, and nothing has been read of it for some time.
+    /// Returns whether it holds shared credit, and nothing has been read for [`STALLED`].
     fn is_stalled(&mut self, now: Instant) -> bool {
         let consumed = self.consumed();
         self.unread = match self.unread {
@@ -371,43 +366,44 @@ impl ReceiveHalf {
         let floor = drained.min(pool.left(self.owner) / FLOOR_PART);
         let mut wanted = self.consumed() + window.max(floor).max(self.minimum);
         if self.charged_held > 0 {
-            // What it holds of the shared credit becomes its own, so that others can use that.
+            // Its part of the shared credit becomes a per-stream grant, so that others can use the
+            // shared credit.
             wanted = wanted.max(self.high);
         }
         self.granted = wanted.min(self.granted + room).max(self.granted);
         self.settle(pool);
     }
 
-    /// Bytes that come in `span` at the stream's rate.
+    /// Returns the bytes that arrive in `span` at the stream's rate.
     pub(crate) fn coming_in(&self, span: Span) -> u64 {
         bytes_in(self.rate, span)
     }
 
-    /// How much more than announced is worth a word: a third of the window less two round trips,
-    /// so that two words may be lost before the peer runs dry.
+    /// Returns the increase of the limit that is worth an announcement: a third of the window less
+    /// two RTTs, so that two announcements may be lost before the peer is blocked.
     pub(crate) fn worth_announcing(&self, round_trip: Span) -> u64 {
         let window = self.granted - self.consumed();
         let kept = (2 * bytes_in(self.rate, round_trip)).min(window / 2);
         ((window - kept) / 3).max(self.minimum / 2)
     }
 
-    /// Keeps nothing from now on, and gives back what it held.
+    /// Stores nothing from now on, and releases the stored bytes.
     pub(crate) fn discard(&mut self, pool: &mut Pool) {
         self.discarding = true;
         self.buffer.advance(self.in_order, true);
         self.settle(pool);
     }
 
-    /// Nothing will come any more, and the pool forgets all of it.
+    /// Ends the stream's account in the pool; no more bytes arrive.
     pub(crate) fn forget(&mut self, pool: &mut Pool) {
         self.ahead = RangeSet::default();
         self.discard(pool);
     }
 
-    /// The peer cut its half off at `final_offset`, having used `charged` bytes of shared credit.
+    /// Handles the peer's reset at `final_offset`, with `charged` bytes of shared credit used.
     ///
     /// # Errors
-    /// When that contradicts what came; the account is closed all the same.
+    /// Returns an error if it contradicts the received data; the account is closed nevertheless.
     pub(crate) fn close(
         &mut self,
         final_offset: u64,
@@ -418,11 +414,10 @@ impl ReceiveHalf {
         self.settle_end(final_offset, charged, pool)
     }
 
-    /// As [`close`](Self::close), but what came in order before can still be read; it is the
-    /// half's end. What came behind a gap is thrown away.
+    /// Handles a reset as [`close`](Self::close) does, but bytes received in order can still be
+    /// read; they end the stream. Bytes above a gap are discarded.
     ///
-    /// # Errors
-    /// As [`close`](Self::close).
+    /// Returns the errors of [`close`](Self::close).
     pub(crate) fn close_behind(
         &mut self,
         final_offset: u64,
@@ -439,7 +434,7 @@ impl ReceiveHalf {
         fits
     }
 
-    /// Counts the shared credit of bytes that will not come.
+    /// Accounts for the shared credit of bytes that will not arrive.
     fn settle_end(
         &mut self,
         final_offset: u64,
@@ -447,7 +442,7 @@ impl ReceiveHalf {
         pool: &mut Pool,
     ) -> Result<(), Violation> {
         let lost = charged.saturating_sub(self.charged_received);
-        // Never more than it can have out: a claim beyond that is worth nothing.
+        // Limited to the outstanding credit, which an invalid claim may exceed.
         let lost = lost.min(pool.shared_left());
         pool.shared_received += lost;
         pool.shared_returned += lost;
@@ -462,7 +457,7 @@ impl ReceiveHalf {
     }
 }
 
-/// Bytes in a round trip at `rate` bytes a second.
+/// Returns the bytes of one RTT at `rate` bytes per second.
 fn bytes_in(rate: u64, round_trip: Span) -> u64 {
     let millis = round_trip.as_millis().max(50);
     (u128::from(rate) * u128::from(millis) / 1000) as u64

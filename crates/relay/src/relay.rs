@@ -4,7 +4,7 @@ use crate::config::RelayConfig;
 use crate::path_mtu::{Conditions, Outgoing, PathMtu};
 use crate::session::{association_config, largest, session_config};
 use crate::streams::Streams;
-use crate::tap::{Tap, Way};
+use crate::tap::{Direction, Tap};
 use crate::{DisconnectReason, Event, Families, PathMetrics, Totals, Transmit, TransmitBatch};
 use association::{
     Entropy, HEADER_LEN, Limits, OVERHEAD, Sealed, SendOrder, TAG_LEN, Terminal, TerminalReceived,
@@ -17,19 +17,19 @@ use xstp::session::Session;
 mod ending;
 mod session_order;
 mod settings;
-mod sight;
-mod turns;
+mod shared_link;
+mod status;
 mod verbs;
 
-pub use sight::Sight;
+pub use status::RelayStatus;
 
-/// Why a datagram was not taken. It has been counted; nothing else has changed.
+/// Reason for rejecting a datagram. It was counted; nothing else has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReceiveError {
-    /// The association did not open it.
+    /// Rejected by the association.
     Association(association::OpenError),
-    /// The session did not take what was in it.
+    /// Rejected by the session.
     Session(xstp::session::ReceiveError),
 }
 
@@ -44,68 +44,68 @@ impl fmt::Display for ReceiveError {
 
 impl std::error::Error for ReceiveError {}
 
-/// Streams with one peer, on one session after another.
+/// Streams with one peer, over successive sessions.
 ///
-/// A terminal's relay is driven by its own verbs; those of a hub by the [`Hub`](crate::Hub).
-/// The verbs about streams are the same at both ends.
+/// A terminal's relay is driven directly; those of a hub by the [`Hub`](crate::Hub). The functions
+/// for streams are the same at both ends.
 #[derive(Debug)]
 pub struct Relay {
     config: RelayConfig,
-    /// A terminal's association; a hub keeps its peers' together.
+    /// A terminal's association; at a hub all associations are in the [`Hub`](crate::Hub).
     terminal: Option<Terminal>,
     session: Option<Session>,
-    /// The session before, closed, while it answers late segments.
+    /// The previous session, closed, while it responds to late segments.
     ended: Option<Session>,
-    /// What the peer has announced.
+    /// The limits that the peer has announced.
     peer: Option<Limits>,
-    /// A hub's data waits for its turn on the link.
+    /// Set while a hub's data waits for its turn on the link.
     is_held: bool,
-    /// How the peer has announced that no session follows.
+    /// The peer's announcement that no session follows.
     peer_left: Option<ending::Left>,
-    /// What a hub announces in each session.
+    /// The address families that a hub announces in each session.
     families: Families,
-    /// What belongs to an earlier session of the association.
+    /// Filter for segments of an earlier session in the association.
     order: SessionOrder,
-    /// Sessions begun so far.
+    /// Number of sessions started.
     incarnation: u32,
     path: PathMtu,
-    /// What the last session has measured, if it did.
+    /// Path metrics of the last session, if it measured them.
     path_metrics: Option<PathMetrics>,
-    /// What the next session begins with: measured by this relay, or in an earlier process.
+    /// Path metrics for the start of the next session, of this relay or of an earlier process.
     cached_metrics: Option<PathMetrics>,
     pub(crate) streams: Streams,
     connected: bool,
     connected_since: Option<Instant>,
-    /// When something of the peer's was last opened.
+    /// When a datagram of the peer was last decrypted.
     heard: Option<Instant>,
-    /// Where copies of a terminal's payloads go.
+    /// Receives copies of a terminal's payloads.
     tap: Option<Box<Tap>>,
-    /// `Connected` has not been told. It goes before what came with the first segment.
+    /// Set until the `Connected` event is reported, which precedes those of the first segment.
     connected_news: bool,
     disconnected: Option<DisconnectReason>,
-    /// The session is to end in order, and none is begun any more.
+    /// The session is to end in order, and no other is started.
     draining: bool,
-    /// Closed from this side: nothing is begun any more.
+    /// Closed by this side: no session is started.
     closed: bool,
-    /// What past sessions have done.
+    /// Totals of past sessions.
     past: Totals,
 }
 
-/// Making and driving.
+/// Construction, input and output.
 impl Relay {
-    /// A terminal's relay, whose Hello is due at `now`. Streams can be opened at once; they wait
-    /// for the hub.
+    /// Creates a terminal's relay, whose Hello is due at `now`. Streams can be opened immediately;
+    /// they wait for the hub.
     ///
     /// # Panics
-    /// When the configuration has keys, but none of a hub's.
+    /// Panics if the configuration has keys, but none of a hub.
     pub fn terminal(config: &RelayConfig, now: Instant, entropy: impl Entropy + 'static) -> Self {
         let association = association_config(config);
         let terminal = Terminal::new(association, now, entropy);
         Self::new(config, Some(terminal), false, now)
     }
 
-    /// A hub's relay with a terminal that announced `limits`, and of whose path `cached` was
-    /// measured before.
+    /// Creates a hub's relay with a terminal that announced `limits`, with the path metrics
+    /// `cached` of an earlier session.
     pub(crate) fn peer(
         config: &RelayConfig,
         limits: Limits,
@@ -149,11 +149,11 @@ impl Relay {
         }
     }
 
-    /// Takes a datagram from the hub.
+    /// Handles a datagram from the hub.
     ///
     /// # Errors
-    /// When it is not whole, not new, or not from the hub; also at a hub's relay, whose datagrams
-    /// go to the hub.
+    /// Returns an error if it is truncated, a replay, or not from the hub; also at a hub's relay,
+    /// whose datagrams are handled by the hub.
     pub fn handle_datagram(
         &mut self,
         now: Instant,
@@ -165,10 +165,10 @@ impl Relay {
         match terminal.handle_datagram(now, datagram).map_err(ReceiveError::Association)? {
             TerminalReceived::Payload { kind, payload, order } => {
                 self.heard = Some(now);
-                // The borrow of the association ends with the payload's range known.
+                // Ends the borrow of the association, since the range of the payload is known.
                 let payload: &[u8] = payload;
                 if let Some(tap) = self.tap.as_mut().filter(|_| kind == Sealed::Data) {
-                    tap.take(now, (None, &self.config.name), Way::In, payload);
+                    tap.take(now, (None, &self.config.name), Direction::In, payload);
                 }
                 if kind == Sealed::Data && self.order.is_earlier(order, payload) {
                     return Ok(());
@@ -189,7 +189,7 @@ impl Relay {
         Ok(())
     }
 
-    /// Takes an opened payload.
+    /// Handles a decrypted payload.
     pub(crate) fn handle_payload(
         &mut self,
         now: Instant,
@@ -245,8 +245,8 @@ impl Relay {
         result.map_err(ReceiveError::Session)
     }
 
-    /// A new association: the streams of an old session are gone, those that waited for the
-    /// first one go with it.
+    /// Starts with a new association: the streams of an old session are reset, and those that
+    /// waited for the first session belong to it.
     fn begin(&mut self, now: Instant) {
         let limits = self.terminal.as_ref().and_then(Terminal::hub_limits);
         let Some(limits) = limits else { return };
@@ -258,7 +258,7 @@ impl Relay {
         self.order = SessionOrder::default();
     }
 
-    /// A session with a peer that announced `limits` is made.
+    /// Starts path MTU discovery for a session with a peer that announced `limits`.
     fn begin_path(&mut self, limits: Limits) {
         if self.config.probe_mtu {
             self.path.begin(largest(&self.config, limits));
@@ -266,7 +266,7 @@ impl Relay {
         self.fit_path();
     }
 
-    /// Fills `batch` with datagrams that are due; `None` when there are none.
+    /// Fills `batch` with due datagrams; `None` if there are none.
     pub fn poll_transmit(
         &mut self,
         now: Instant,
@@ -278,7 +278,7 @@ impl Relay {
             let mut tap = self.tap.take().map(|tap| (tap, self.config.name.clone()));
             self.transmit(now, batch, usize::MAX, |kind, datagram| {
                 if let Some((tap, name)) = tap.as_mut().filter(|_| kind == Sealed::Data) {
-                    tap.take(now, (None, name), Way::Out, payload_of(datagram));
+                    tap.take(now, (None, name), Direction::Out, payload_of(datagram));
                 }
                 terminal.seal(now, kind, datagram)
             });
@@ -288,8 +288,8 @@ impl Relay {
         batch.transmit()
     }
 
-    /// Fills `batch` with a word about the path or with the session's segments, each sealed by
-    /// `seal`, until they have `most` bytes.
+    /// Fills `batch` with a path MTU message or with the session's segments, each sealed by `seal`,
+    /// up to `most` bytes.
     pub(crate) fn transmit(
         &mut self,
         now: Instant,
@@ -324,8 +324,8 @@ impl Relay {
         self.take_session_events(now);
     }
 
-    /// Puts the answer of the closed session to a late segment into `batch`, when one is due; true
-    /// when it did.
+    /// Adds the closed session's response to a late segment to `batch`, if one is due; returns
+    /// whether it did.
     fn transmit_late(
         &mut self,
         now: Instant,
@@ -350,7 +350,7 @@ impl Relay {
         true
     }
 
-    /// Puts a word about the path into `batch`, when one is due; true when it did.
+    /// Adds a path MTU message to `batch`, if one is due; returns whether it did.
     fn transmit_path(
         &mut self,
         now: Instant,
@@ -360,7 +360,7 @@ impl Relay {
         let way = self.conditions(now);
         let next = self.path.poll_transmit(now, &way);
         self.fit_path();
-        if self.path.take_fell() {
+        if self.path.take_black_hole() {
             self.past.mtu_falls += 1;
             if let Some(session) = &mut self.session {
                 session.exclude_mtu_losses(now);
@@ -370,9 +370,9 @@ impl Relay {
         let room = PathMtu::room(outgoing, way.overhead);
         let len = room + OVERHEAD;
         let Some(slot) = batch.slot(len).filter(|slot| slot.len() == len) else {
-            // Larger than the driver's buffer: it does not pass.
+            // It exceeds the driver's buffer, so it does not pass.
             if let Outgoing::Probe { size, .. } = outgoing {
-                self.path.refused(size);
+                self.path.on_emsgsize(size);
             }
             return false;
         };
@@ -399,8 +399,8 @@ impl Relay {
         }
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit)
-    /// have something to do again.
+    /// Returns when [`handle_timeout`](Self::handle_timeout) and
+    /// [`poll_transmit`](Self::poll_transmit) have something to do.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let sessions = self.session.iter().chain(&self.ended);
         let session = sessions.filter_map(Session::poll_timeout).min();
@@ -411,7 +411,7 @@ impl Relay {
         session.into_iter().chain(hello).chain(streams).chain(path).min()
     }
 
-    /// Does what is due by `now`.
+    /// Processes the timers that have expired by `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         if let Some(session) = &mut self.session {
             self.streams.set_time(now, session.srtt(), session.rate(now));
@@ -424,7 +424,7 @@ impl Relay {
         self.take_session_events(now);
     }
 
-    /// The next thing that happened.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         if let Some(reason) = self.disconnected.take() {
             return Some(Event::Disconnected { reason });
@@ -435,14 +435,14 @@ impl Relay {
         self.streams.poll_event()
     }
 
-    /// Why the session is gone, once.
+    /// Returns the reason for the end of the session, once.
     pub(crate) fn take_disconnected(&mut self) -> Option<DisconnectReason> {
         self.disconnected.take()
     }
 
-    /// The peer has another address than before.
-    pub(crate) fn moved(&mut self) {
-        self.path.moved();
+    /// Handles a change of the peer's address.
+    pub(crate) fn on_path_change(&mut self) {
+        self.path.on_path_change();
     }
 
     fn max_segment(&self) -> usize {
@@ -463,13 +463,13 @@ impl Relay {
     }
 }
 
-/// What stands between header and tag.
+/// Returns the bytes between header and tag.
 pub(crate) fn payload_of(datagram: &[u8]) -> &[u8] {
     datagram.get(HEADER_LEN..datagram.len().saturating_sub(TAG_LEN)).unwrap_or_default()
 }
 
-/// On a slow link a packet takes no more than a second, as far as its headers allow that: what is
-/// urgent waits for the one before it.
+/// Limits the packet size on a slow link to the octets sent in one second, as far as the headers
+/// allow it, because urgent packets wait for the one in transmission.
 fn fit(session: &mut Session, now: Instant, mtu: usize, most: usize) {
     const LONGEST: Span = Span::from_secs(1);
     let Some(rate) = session.rate(now) else { return };
@@ -484,7 +484,7 @@ mod tests {
     use units::BitRate;
     use units::RngStream;
 
-    /// Hello and Welcome.
+    /// Exchanges Hello and Welcome.
     fn greet(relay: &mut Relay, hub: &mut association::Hub, now: Instant) {
         let from = "192.0.2.1:4500".parse().expect("address");
         let mut buffer = [0; 1500];
@@ -500,7 +500,7 @@ mod tests {
 
     /// RLY-1.1
     #[test]
-    fn numbers_that_are_used_up_bring_a_new_session() {
+    fn exhausted_stream_numbers_cause_a_new_session() {
         let config = RelayConfig::new("boat");
         let now = Instant::ZERO + Span::from_secs(1);
         let mut relay = Relay::terminal(&config, now, RngStream::new(1, 0, "terminal"));
@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_where_sessions_begin_and_is_not_news() {
+    fn cached_metrics_start_a_session_and_are_not_measurements() {
         let rate = BitRate::from_mbps(3);
         let path_metrics = Some(PathMetrics { rate, min_rtt: Span::from_millis(500) });
         let config = RelayConfig { path_metrics, ..RelayConfig::new("boat") };
@@ -525,7 +525,7 @@ mod tests {
         let mut hub = association::Hub::new(association_config(&config), RngStream::new(1, 0, "h"));
         greet(&mut relay, &mut hub, now);
         assert_eq!(relay.rate(now), Some(rate));
-        assert_eq!(relay.path_metrics(), None, "nothing was found out yet");
+        assert_eq!(relay.path_metrics(), None, "nothing was measured yet");
         relay.lose(now, DisconnectReason::NoResponse);
         assert_eq!(
             (relay.path_metrics(), relay.cached_metrics),

@@ -1,26 +1,25 @@
-//! Whose turn it is.
+//! Scheduling of streams and flows.
 
 use crate::fair::{FairQueue, Owner, QUANTUM};
 use crate::target::{Priority, StreamId};
 use std::collections::BTreeMap;
 use units::{BitRate, Instant, Span};
 
-/// Turns that higher classes may have while a lower one waits: nothing starves.
+/// Turns of higher classes for each turn of a lower one with queued data, which thus never starves.
 const TURNS: u64 = 7;
-/// Bytes that a stream may have sent lately and still go before bulk.
+/// Maximum recent bytes of a stream that precedes bulk (a sparse stream).
 const LITTLE: u64 = 64 << 10;
-/// Bytes a second that are forgotten.
+/// Decay of a stream's recent bytes, bytes per second.
 const FORGOTTEN: u64 = 32 << 10;
-/// Time of the link that an owner's streams may have sent lately and still go before others' bulk,
-/// within bounds, and the part of the rate that is forgotten. It is small beside the share of the
-/// link that each owner has.
+/// Maximum recent bytes of an owner whose streams precede others' bulk, as time on the link with
+/// bounds; also the decay per second. It is small compared with each owner's share of the link.
 const OWNER_TIME: Span = Span::from_millis(250);
 const OWNER_BOUNDS: [u64; 2] = [16 << 10, 1 << 20];
 const OWNER_PART: u64 = 32;
-/// Owners beyond those that wait for a turn of which it is known how much they have sent.
+/// Number of owners without queued data whose recent bytes are stored.
 const OWNERS_KEPT: usize = 256;
 
-/// How much a stream has sent lately.
+/// Recent bytes of a stream, with exponential decay.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Lately {
     level: u64,
@@ -33,7 +32,7 @@ impl Lately {
         self.level += bytes;
     }
 
-    /// Forgets `forgotten` bytes of each second, at least one.
+    /// Decays the bytes by `forgotten` per second, at least one.
     fn forget(&mut self, now: Instant, forgotten: u64) {
         let second = u128::from(Span::from_secs(1).as_nanos());
         let span = u128::from(now.since(self.at).as_nanos());
@@ -43,7 +42,7 @@ impl Lately {
             self.at = self.at.max(now);
         } else {
             self.level -= gone;
-            // What a rounding left over is forgotten next time.
+            // The remainder of the rounding decays the next time.
             let accounted = u128::from(gone) * second / u128::from(forgotten);
             self.at += Span::from_nanos(accounted as u64);
         }
@@ -55,16 +54,16 @@ impl Lately {
     }
 }
 
-/// How much each owner's streams have sent lately.
+/// Recent bytes of each owner's streams.
 #[derive(Debug, Default)]
 pub(crate) struct Senders {
     owners: BTreeMap<Owner, Lately>,
-    /// From how many on those are left out that have sent nothing lately.
+    /// Number of owners at which those without recent bytes are removed.
     review_at: usize,
 }
 
 impl Senders {
-    /// What is forgotten in a second at `rate`.
+    /// Returns the decay per second at `rate`.
     fn forgotten(rate: Option<BitRate>) -> u64 {
         rate.map_or(FORGOTTEN, |rate| (rate.as_bps() / 8 / OWNER_PART).max(1))
     }
@@ -93,34 +92,33 @@ impl Senders {
     }
 }
 
-/// How this side serves a stream, or a flow of packets, when that is decided here and not by who
-/// opened it.
+/// Class that this side assigns to a stream or flow by its configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Service {
-    /// Before whom it goes.
+    /// Priority of the class.
     pub level: Level,
-    /// Which of the classes of that level: each has its part of what the level has, however many
-    /// streams it has. 0 is that of all for which nothing was decided.
+    /// Number of the class: each has its share of the level, independent of the number of streams.
+    /// 0 is the class of everything without an assignment.
     pub class: u8,
-    /// The class's part against others of its level; 0 counts as 1.
+    /// Relative share among the classes of the level; 0 counts as 1.
     pub weight: u32,
 }
 
-/// Before whom a stream or a flow goes.
+/// Priority of a stream or flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Before all others; on a line that several terminals share also before theirs, as far as
-    /// its own terminal's share goes.
+    /// Before all others; on a shared link also before those of other terminals, within its own
+    /// terminal's share.
     Urgent,
-    /// Before what is normal.
+    /// Before `Normal`.
     Interactive,
-    /// As interactive while it sends little, then in turn with its like.
+    /// As `Interactive` while it is sparse, otherwise in turn with other bulk.
     Normal,
-    /// When nothing else is to be sent, and an eighth of the time when there is.
+    /// When no other data is queued, and one turn in eight when there is.
     Background,
 }
 
-/// Where a stream of `priority` waits now, that has sent `little` lately.
+/// Returns the queue of a stream of `priority`; `little` if it is sparse.
 pub(crate) fn class(priority: Priority, service: Option<Service>, little: bool) -> Place {
     let level = match priority {
         Priority::Interactive => Level::Interactive,
@@ -131,7 +129,7 @@ pub(crate) fn class(priority: Priority, service: Option<Service>, little: bool) 
     place(service.unwrap_or(usual), little)
 }
 
-/// Where what is served so waits, when it has sent `little` lately.
+/// Returns the queue for `service`; `little` if the stream is sparse.
 pub(crate) fn place(service: Service, little: bool) -> Place {
     let class = match (service.level, little) {
         (Level::Urgent, _) => Class::Urgent,
@@ -143,24 +141,24 @@ pub(crate) fn place(service: Service, little: bool) -> Place {
     Place { class, band: service.class, weight: service.weight.max(1), promoted }
 }
 
-/// Which queue a stream or a flow waits in; those that go first are less.
+/// Classes in the order of service; a lower value is served first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Class {
-    /// Flows that ask for it and send little, and what was told to be.
+    /// Sparse flows that request it by their DSCP, and those assigned by configuration.
     Urgent,
     Interactive,
     Bulk,
     Background,
 }
 
-/// Which of the queues of a class.
+/// A queue of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) class: Class,
     pub(crate) band: u8,
     pub(crate) weight: u32,
-    /// It goes before others because it has sent little, or because its packets ask for it, and not
-    /// because that was decided here.
+    /// Whether the queue follows from sparseness or DSCP, and not from an assignment by
+    /// configuration.
     pub(crate) promoted: bool,
 }
 
@@ -170,15 +168,15 @@ impl From<Class> for Place {
     }
 }
 
-/// Who waits for a turn.
+/// A stream or flow with queued data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
     Stream(StreamId),
-    /// Packets that are carried as they are, of one flow.
+    /// One flow of packets that are forwarded unsplit.
     Flow(usize),
 }
 
-/// One of the queues of a class.
+/// One queue of a class.
 #[derive(Debug)]
 struct Band {
     number: u8,
@@ -186,11 +184,11 @@ struct Band {
     queue: FairQueue<Entry>,
 }
 
-/// The queues of a class, which have turns in a row by their weights.
+/// The queues of a class, served in turn by their weights.
 #[derive(Debug, Default)]
 struct Bands {
     bands: Vec<Band>,
-    /// Whose turns they are, and how many it has had.
+    /// The queue whose turn it is, and the number of its turns.
     at: usize,
     had: u32,
 }
@@ -254,21 +252,20 @@ impl Bands {
     }
 }
 
-/// Streams and flows that have something to send, each in one queue, once.
+/// Streams and flows with queued data, each in one queue, once.
 ///
-/// Within a class owners take turns, and each owner's streams and flows take its turns in turn
-/// (deficit round robin: a turn is a quantum of bytes, and what was taken too much the owner waits
-/// for). A normal stream that has sent little goes before bulk; while other owners wait only as
-/// far as its owner's streams have sent little too, and else before its owner's bulk alone. Where
-/// an operator has made several classes of it, those have turns by their weights. A
-/// higher class goes first, but for one turn in eight, by bytes: entries of a few bytes, however
-/// many they are, are no turn.
+/// Within a class owners take turns, and each owner's streams and flows share its turns by deficit
+/// round robin: a turn is a quantum of bytes, and an owner that exceeds it skips turns. A sparse
+/// normal stream precedes bulk; while other owners have queued data only if its owner's streams are
+/// sparse together, and otherwise it precedes its owner's bulk only. Configured classes of a level
+/// have turns by their weights. A higher class is served first except in one turn of eight, counted
+/// in bytes, so that many small entries do not count as turns.
 #[derive(Debug, Default)]
 pub(crate) struct Scheduler {
     queues: [Bands; 4],
-    /// Entries of each owner that has some.
+    /// Number of entries by owner.
     waiting: BTreeMap<Owner, usize>,
-    /// Bytes that higher classes have sent since each class, which waited, had a turn.
+    /// Bytes that higher classes have sent since the last turn of each class with queued data.
     waited: [u64; 4],
 }
 
@@ -287,7 +284,7 @@ impl Scheduler {
         self.queues[place.class as usize].push(place, owner, entry);
     }
 
-    /// Whether streams or flows of others than `owner` wait.
+    /// Returns whether streams or flows of owners other than `owner` are queued.
     pub(crate) fn has_others(&self, owner: Owner) -> bool {
         self.waiting.keys().any(|&other| other != owner)
     }
@@ -301,7 +298,7 @@ impl Scheduler {
         }
     }
 
-    /// Whose turn it is; it stays at the front until [`finish_turn`](Self::finish_turn).
+    /// Returns the next entry, which stays at the front until [`finish_turn`](Self::finish_turn).
     pub(crate) fn front(&self) -> Option<(Class, Entry)> {
         let mut chosen = None;
         for class in [Class::Urgent, Class::Interactive, Class::Bulk, Class::Background] {
@@ -313,7 +310,7 @@ impl Scheduler {
         chosen
     }
 
-    /// The first of a class has taken `bytes` of its owner's turn.
+    /// Charges `bytes` to the turn of the first entry's owner.
     pub(crate) fn charge(&mut self, class: Class, bytes: u64) {
         self.queues[class as usize].charge(bytes);
         for lower in class as usize + 1..self.queues.len() {
@@ -323,12 +320,12 @@ impl Scheduler {
         }
     }
 
-    /// Whether the turn in which the first of a class is goes on.
+    /// Returns whether the turn of the first entry of a class continues.
     pub(crate) fn goes_on(&self, class: Class) -> bool {
         self.queues[class as usize].goes_on()
     }
 
-    /// Takes the first off the front of its class; its turn is over.
+    /// Removes the first entry of its class at the end of its turn.
     pub(crate) fn finish_turn(&mut self, class: Class) -> Option<Entry> {
         self.waited[class as usize] = 0;
         let (owner, entry) = self.queues[class as usize].finish_turn()?;
@@ -336,7 +333,7 @@ impl Scheduler {
         Some(entry)
     }
 
-    /// Takes a stream of `owner` out, wherever it is.
+    /// Removes a stream of `owner` from any position.
     pub(crate) fn remove(&mut self, owner: Owner, id: StreamId) {
         let mut bands = self.queues.iter_mut().flat_map(|bands| &mut bands.bands);
         if bands.any(|band| band.queue.remove(owner, Entry::Stream(id))) {
@@ -361,7 +358,7 @@ mod tests {
 
     /// RLY-3.2
     #[test]
-    fn interactive_goes_first_but_for_one_turn_in_eight() {
+    fn interactive_has_seven_turns_of_eight() {
         let mut scheduler = Scheduler::default();
         scheduler.push(Class::Bulk, NONE, stream(1));
         scheduler.push(Class::Interactive, NONE, stream(2));
@@ -382,14 +379,14 @@ mod tests {
 
     /// RLY-3.2
     #[test]
-    fn sending_little_is_forgotten_at_32_kilobytes_a_second() {
+    fn recent_bytes_decay_by_32_kib_per_second() {
         let mut lately = Lately::default();
         let at = |secs| Instant::ZERO + Span::from_secs(secs);
         lately.add(at(1), LITTLE + FORGOTTEN);
         assert!(!lately.is_little(at(1)));
         assert!(!lately.is_little(at(2)));
         assert!(lately.is_little(at(3)));
-        // Looking often forgets no more than looking once.
+        // Frequent updates decay no faster than one.
         lately.add(at(10), LITTLE + FORGOTTEN);
         for step in 0..20_000 {
             assert!(!lately.is_little(at(10) + Span::from_micros(step * 50)));
@@ -398,20 +395,20 @@ mod tests {
     }
 
     #[test]
-    fn classes_follow_priority_and_what_was_sent() {
+    fn classes_follow_from_priority_and_recent_bytes() {
         let usual = |priority, little| class(priority, None, little).class;
         assert_eq!(usual(Priority::Interactive, false), Class::Interactive);
         assert_eq!(usual(Priority::Normal, true), Class::Interactive);
         assert_eq!(usual(Priority::Normal, false), Class::Bulk);
         assert_eq!(usual(Priority::Background, true), Class::Background);
         let service = Service { level: Level::Urgent, class: 3, weight: 0 };
-        let told = class(Priority::Background, Some(service), false);
-        assert_eq!(told, Place { class: Class::Urgent, band: 3, weight: 1, promoted: false });
+        let place = class(Priority::Background, Some(service), false);
+        assert_eq!(place, Place { class: Class::Urgent, band: 3, weight: 1, promoted: false });
     }
 
     /// RLY-3.3
     #[test]
-    fn classes_of_one_level_have_turns_by_weight_however_many_streams_they_have() {
+    fn classes_of_one_level_have_turns_by_weight() {
         let mut scheduler = Scheduler::default();
         let place = |band, weight| Place { class: Class::Bulk, band, weight, promoted: false };
         scheduler.push(place(1, 3), NONE, stream(1));

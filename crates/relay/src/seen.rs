@@ -1,15 +1,15 @@
-//! Which of the peer's stream numbers have been used.
+//! Stream numbers that the peer has used.
 
 use std::collections::VecDeque;
 
-/// Maximum distance of a stream's number from the lowest one that has not been seen. The side that
-/// opens streams observes it.
+/// Maximum distance of a stream's number from the lowest unused one. The side that opens streams
+/// observes it.
 pub(crate) const NUMBER_SPAN: u32 = 1 << 16;
 
 /// A set of numbers that fills up from below.
 #[derive(Debug, Default)]
 pub(crate) struct SeenNumbers {
-    /// Every number below this has been seen; a multiple of 64.
+    /// Every number below this was used; a multiple of 64.
     base: u32,
     words: VecDeque<u64>,
 }
@@ -20,20 +20,20 @@ impl SeenNumbers {
         self.words.get((above / 64) as usize).is_some_and(|word| word >> (above % 64) & 1 == 1)
     }
 
-    /// Whether a number from `first` on has been seen.
+    /// Returns whether a number from `first` on was used.
     pub(crate) fn has_from(&self, first: u32) -> bool {
-        // The last word has a number: only that lengthens the list. A peer can ask for this in every
-        // frame, so it takes no time that grows with the list.
+        // The last word contains a number, because only inserting one extends the list. A peer can
+        // cause this call with every frame, so its time does not depend on the length of the list.
         let unseen_above = self.words.back().map_or(0, |word| word.leading_zeros());
         first < self.base + self.words.len() as u32 * 64 - unseen_above
     }
 
-    /// Whether every number below `end` has been seen.
+    /// Returns whether every number below `end` was used.
     pub(crate) fn has_all_below(&self, end: u32) -> bool {
         (self.base..end).all(|number| self.contains(number))
     }
 
-    /// Adds a number; false when it is too far ahead to be true.
+    /// Adds a number; returns false if it exceeds [`NUMBER_SPAN`].
     pub(crate) fn insert(&mut self, number: u32) -> bool {
         let Some(above) = number.checked_sub(self.base) else { return true };
         if above >= NUMBER_SPAN + 64 {
@@ -57,9 +57,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_seen_in_any_order_and_memory_stays_small() {
+    fn numbers_are_recorded_in_any_order_in_bounded_memory() {
         let mut seen = SeenNumbers::default();
-        // Blocks of 100 backwards; one number is left out.
+        // Blocks of 100 in reverse order; one number is missing.
         for block in 0..600 {
             for number in (block * 100..block * 100 + 100).rev().filter(|&n| n != 1_234) {
                 assert!(!seen.contains(number), "{number}");
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_far_ahead_is_refused() {
+    fn a_number_above_the_span_is_rejected() {
         let mut seen = SeenNumbers::default();
         assert!(!seen.insert(NUMBER_SPAN + 64));
         assert!(seen.insert(NUMBER_SPAN));

@@ -1,39 +1,39 @@
-//! The half of a stream that this side writes.
+//! The send side of a stream.
 
 use crate::buffer::ChunkBuffer;
 use crate::ranges::RangeSet;
 
-/// How far the end of a half has come.
+/// State of a stream's FIN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Finish {
-    /// More may be written.
+    /// More data may be written.
     Open,
-    /// Nothing more will be; the end has not been sent, or has to be sent anew.
+    /// The stream is finished; the FIN was not sent, or needs retransmission.
     Wanted,
-    /// The end is in a packet.
+    /// The FIN is in a packet.
     Sent,
-    /// The peer has it.
+    /// The FIN was acknowledged.
     Released,
 }
 
-/// Credit that young streams draw on before they have some of their own; the peer returns it.
+/// Credit for streams without a per-stream limit yet; the peer returns it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SharedCredit {
     pub(crate) size: u64,
-    /// Bytes sent on it, ever.
+    /// Bytes sent on it, in total.
     pub(crate) charged: u64,
-    /// Bytes of those that the peer gave back, ever.
+    /// Bytes of these that the peer returned, in total.
     pub(crate) returned: u64,
 }
 
 impl SharedCredit {
     pub(crate) fn left(&self) -> u64 {
-        // A peer that returns more than was charged gives nothing by it.
+        // A peer that returns more than was charged adds no credit.
         self.size.saturating_sub(self.charged - self.returned.min(self.charged))
     }
 }
 
-/// Bytes that may go into a packet together.
+/// A range of bytes for one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) offset: u64,
@@ -41,23 +41,23 @@ pub(crate) struct Piece {
     pub(crate) charged: bool,
 }
 
-/// Bytes from when they are written until the peer has them.
+/// Bytes of a stream from writing to acknowledgment.
 #[derive(Debug)]
 pub(crate) struct SendHalf {
     buffer: ChunkBuffer,
-    /// One past the last byte written.
+    /// One past the last written byte.
     end: u64,
-    /// The first byte that was never in a packet.
+    /// The first byte that was not sent yet.
     next: u64,
-    /// Bytes to be put into packets again, because theirs shrank.
+    /// Bytes to be packetized again, because their packet became smaller in a retransmission.
     requeued: RangeSet,
-    /// Bytes above the buffer's base that the peer has.
+    /// Acknowledged bytes above the buffer's base.
     released: RangeSet,
-    /// Bytes that the peer surely takes.
+    /// The stream's flow-control limit.
     limit: u64,
-    /// Whether the peer gave this stream credit of its own; from then on it draws on no other's.
+    /// Whether the peer granted a per-stream limit; from then on it uses no shared credit.
     granted: bool,
-    /// The credit that it had from the start.
+    /// The stream's initial credit.
     minimum: u64,
     /// Bytes from `minimum` to here were sent on shared credit.
     charged_end: u64,
@@ -80,7 +80,7 @@ impl SendHalf {
         }
     }
 
-    /// Sets the credit that the stream has from the start, once the peer has said it.
+    /// Sets the initial credit, once the peer has announced it.
     pub(crate) fn set_minimum(&mut self, minimum: u64) {
         debug_assert_eq!(self.next, 0, "the peer's limits come before anything is sent");
         self.limit = minimum;
@@ -92,28 +92,28 @@ impl SendHalf {
         self.finish == Finish::Open
     }
 
-    /// Bytes in memory.
+    /// Returns the number of stored bytes.
     pub(crate) fn held(&self) -> u64 {
         self.end - self.buffer.base()
     }
 
-    /// Bytes in memory that were never in a packet.
+    /// Returns the number of stored bytes that were not sent yet.
     pub(crate) fn unsent(&self) -> u64 {
         self.end - self.next.max(self.buffer.base())
     }
 
-    /// Bytes beyond what was sent that may be sent, given `shared` bytes of shared credit.
+    /// Returns the number of further bytes that may be sent, with `shared` bytes of shared credit.
     pub(crate) fn credit(&self, shared: u64) -> u64 {
         let shared = if self.granted { 0 } else { shared };
         self.limit.saturating_sub(self.next).saturating_add(shared)
     }
 
-    /// What was sent: the final offset of a reset.
+    /// Returns the number of bytes sent: the final offset of a reset.
     pub(crate) fn sent(&self) -> u64 {
         self.next
     }
 
-    /// Bytes sent on shared credit.
+    /// Returns the number of bytes sent on shared credit.
     pub(crate) fn charged(&self) -> u64 {
         self.charged_end - self.minimum
     }
@@ -129,7 +129,7 @@ impl SendHalf {
         self.finish = Finish::Wanted;
     }
 
-    /// Raises the limit; true when that was news.
+    /// Raises the limit; returns whether it has changed.
     pub(crate) fn grant(&mut self, limit: u64) -> bool {
         self.granted = true;
         let news = limit > self.limit;
@@ -137,29 +137,29 @@ impl SendHalf {
         news
     }
 
-    /// Whether there is something to send that `shared` bytes of shared credit allow.
+    /// Returns whether there is data to send that `shared` bytes of shared credit permit.
     pub(crate) fn is_ready(&self, shared: u64) -> bool {
         self.piece(shared).is_some() || self.wants_end()
     }
 
-    /// Whether only the want of shared credit keeps it from sending.
+    /// Returns whether it is blocked only by a lack of shared credit.
     pub(crate) fn waits_for_shared(&self) -> bool {
         !self.granted && self.next < self.end && self.next >= self.limit && self.requeued.is_empty()
     }
 
-    /// Whether the end is all that is left to send.
+    /// Returns whether only the FIN remains to be sent.
     pub(crate) fn wants_end(&self) -> bool {
         self.finish == Finish::Wanted && self.next == self.end && self.requeued.is_empty()
     }
 
-    /// Whether a piece that ends at `end` may carry the stream's end.
+    /// Returns whether a packet whose data ends at `end` may carry the FIN.
     pub(crate) fn ends_at(&self, end: u64) -> bool {
-        // With something requeued the end would still be true, and could be repeated at no cost;
-        // but `Sent` must mean that one packet in flight carries it.
+        // With requeued bytes the FIN would be valid too, but `Sent` means that one packet in
+        // flight carries it.
         self.finish == Finish::Wanted && end == self.end
     }
 
-    /// What goes next, given `shared` bytes of shared credit.
+    /// Returns the next range to send, with `shared` bytes of shared credit.
     pub(crate) fn piece(&self, shared: u64) -> Option<Piece> {
         if let Some((offset, end)) = self.requeued.first() {
             let bound = [self.minimum, self.charged_end].into_iter().find(|&bound| bound > offset);
@@ -177,18 +177,18 @@ impl SendHalf {
         (len > 0).then_some(Piece { offset: self.next, len, charged })
     }
 
-    /// Whether something may be left to send after `piece`.
+    /// Returns whether data may remain to be sent after `piece`.
     pub(crate) fn has_more_than(&self, piece: Piece) -> bool {
         !self.requeued.is_empty() || piece.len < self.unsent()
     }
 
-    /// Whether the byte at `offset`, which was sent, was sent on shared credit.
+    /// Returns whether the sent byte at `offset` used shared credit.
     pub(crate) fn is_charged(&self, offset: u64) -> bool {
         (self.minimum..self.charged_end).contains(&offset)
     }
 
-    /// Notes that the first `len` bytes of `piece` are in a packet; returns how much shared
-    /// credit that took.
+    /// Records that the first `len` bytes of `piece` are in a packet; returns the shared credit
+    /// that they used.
     pub(crate) fn take(&mut self, piece: Piece, len: u64) -> u64 {
         let end = piece.offset + len;
         if piece.offset < self.next {
@@ -204,17 +204,17 @@ impl SendHalf {
         0
     }
 
-    /// Notes that the end is in a packet.
+    /// Records that the FIN is in a packet.
     pub(crate) fn take_end(&mut self) {
         self.finish = Finish::Sent;
     }
 
-    /// Puts bytes that a packet lost room for back among those to be sent.
+    /// Queues bytes that no longer fit into their packet.
     pub(crate) fn requeue(&mut self, offset: u64, end: u64) {
         self.requeued.insert(offset.max(self.buffer.base()), end);
     }
 
-    /// Puts the end back among what is to be sent.
+    /// Queues the FIN again.
     pub(crate) fn requeue_end(&mut self) {
         if self.finish == Finish::Sent {
             self.finish = Finish::Wanted;
@@ -225,7 +225,7 @@ impl SendHalf {
         self.buffer.read(offset, out);
     }
 
-    /// The peer has `offset..end`; returns how many bytes of memory that freed.
+    /// Handles the acknowledgment of `offset..end`; returns the number of freed bytes.
     pub(crate) fn release(&mut self, offset: u64, end: u64) -> u64 {
         let base = self.buffer.base();
         if offset > base {
@@ -246,19 +246,19 @@ impl SendHalf {
         to - base
     }
 
-    /// The peer has the end.
+    /// Handles the acknowledgment of the FIN.
     pub(crate) fn release_end(&mut self) {
         if self.finish == Finish::Sent {
             self.finish = Finish::Released;
         }
     }
 
-    /// Whether the peer has everything, the end included.
+    /// Returns whether everything was acknowledged, including the FIN.
     pub(crate) fn is_done(&self) -> bool {
         self.finish == Finish::Released && self.buffer.base() == self.end
     }
 
-    /// Forgets all bytes; returns how many there were.
+    /// Discards all bytes; returns their number.
     pub(crate) fn discard(&mut self) -> u64 {
         let held = self.held();
         self.buffer.advance(self.end, true);
@@ -278,7 +278,7 @@ mod tests {
 
     /// RLY-4.2
     #[test]
-    fn a_young_stream_uses_its_own_credit_then_the_shared_and_never_again_after_a_grant() {
+    fn shared_credit_is_used_after_the_minimum_and_before_a_grant() {
         let mut half = SendHalf::new(1_000);
         half.write(&[0; 5_000]);
         assert_eq!(half.piece(2_000), piece(0, 1_000, false));
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_requeued_goes_first_and_keeps_its_charge() {
+    fn requeued_bytes_precede_others_and_keep_their_charge() {
         let mut half = SendHalf::new(1_000);
         half.write(&[0; 3_000]);
         half.take(half.piece(9_000).unwrap(), 1_000);
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_freed_from_below_and_all_of_it_in_the_end() {
+    fn acknowledged_memory_is_freed_in_order() {
         let mut half = SendHalf::new(100);
         half.write(&[0; 100]);
         half.finish();
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn returns_beyond_what_was_charged_are_worth_nothing() {
+    fn returns_above_the_charge_add_no_credit() {
         let credit = SharedCredit { size: 10, charged: 4, returned: 100 };
         assert_eq!(credit.left(), 10);
     }

@@ -1,4 +1,4 @@
-//! What a relay asks of the layers below: their configurations, and what it is to a session.
+//! Configurations of the session and the association, and the relay as a session's upper layer.
 
 use crate::PathMetrics;
 use crate::config::{Control, RelayConfig, announced_rate};
@@ -9,24 +9,24 @@ use xstp::Seq24;
 use xstp::congestion::Controller;
 use xstp::session::{NewPacket, ProbingConfig, SessionConfig, UpperLayer};
 
-/// What a Hello takes of the way, about, octets.
+/// Approximate length of a Hello in octets, with headers.
 const HELLO: u64 = 210;
 
-/// What Cookies and Unknowns each may take of a link, a fiftieth, and what they may take at least
-/// and at most.
+/// Rate limit of Cookies and of Unknowns: a fiftieth of the link's rate, with a minimum and a
+/// maximum.
 const ANSWERS: (u64, [BitRate; 2]) = (50, [BitRate::from_kbps(16), BitRate::from_mbps(2)]);
 
-/// What is remembered of a way and is below this was not measured well.
+/// Minimum RTT in cached path metrics; a lower value is taken for a failed measurement.
 const LEAST_ROUND_TRIP: Span = Span::from_micros(10);
 
-/// Numbers that a gateway is taken to allow before its first word, at most; it allows four times
-/// as many.
+/// Maximum window assumed before the peer's first segment; a gateway permits four times as many
+/// numbers.
 const ASSUMED: u32 = 1 << 16;
 
-/// The association's share of the configuration.
+/// Returns the association's part of the configuration.
 pub(crate) fn association_config(config: &RelayConfig) -> association::Config {
     let usual = association::Config::new(&config.name);
-    // Where a Hello takes long to leave, its answer is not there after a second.
+    // On a low-rate path the response to a Hello takes more than a second.
     let hello = config.send_rate.map_or(Span::ZERO, |rate| rate.time_for(HELLO * 2));
     let hello = hello + config.initial_rtt;
     let (part, [least, most]) = ANSWERS;
@@ -43,8 +43,8 @@ pub(crate) fn association_config(config: &RelayConfig) -> association::Config {
     }
 }
 
-/// The session's share of the configuration, with a peer that announced `limits`, after one that
-/// measured `cached`.
+/// Returns the session's part of the configuration, with a peer that announced `limits` and with
+/// cached path metrics.
 pub(crate) fn session_config(
     config: &RelayConfig,
     limits: Limits,
@@ -68,20 +68,20 @@ pub(crate) fn session_config(
     session.first_number = config.first_number;
     session.keep_alive = config.keep_alive;
     session.no_response = Some(config.no_response);
-    // An outage that begins between the first words of a session is bounded as any other.
+    // An outage during the handshake is bounded as any other.
     let tries = config.no_response.as_nanos() / session.handshake_timeout.as_nanos().max(1);
     session.handshake_tries = session.handshake_tries.max(u32::try_from(tries).unwrap_or(u32::MAX));
-    // It was measured by a clock, which may have been set back meanwhile.
+    // The clock may have been set back since the measurement.
     session.initial_rtt = cached
         .map(|metrics| metrics.min_rtt)
         .filter(|round_trip| *round_trip >= LEAST_ROUND_TRIP)
         .unwrap_or(config.initial_rtt);
-    // The peer is a gateway too, and takes what the memory allows in its first round trip.
+    // The peer is a gateway too, whose window is bounded by its memory in the first RTT.
     session.initial_peer_window = session.number_window.min(ASSUMED);
     session
 }
 
-/// The lower of two rates, of which each may be missing.
+/// Returns the lower of two rates, each of which may be absent.
 pub(crate) fn lower(own: Option<BitRate>, theirs: Option<BitRate>) -> Option<BitRate> {
     match (own, theirs) {
         (Some(own), Some(theirs)) => Some(own.min(theirs)),
@@ -89,12 +89,12 @@ pub(crate) fn lower(own: Option<BitRate>, theirs: Option<BitRate>) -> Option<Bit
     }
 }
 
-/// The largest IP packet that both sides take.
+/// Returns the maximum IP packet size of both sides.
 pub(crate) fn largest(config: &RelayConfig, limits: Limits) -> usize {
     config.max_datagram().min(limits.max_datagram as usize).max(512) + config.ip_overhead
 }
 
-/// The rate is found, below `most`.
+/// Returns the configuration of a session that estimates its rate, with the cap `most`.
 fn steady(config: &RelayConfig, most: Option<BitRate>) -> SessionConfig {
     let mut session = SessionConfig::gateway_auto();
     session.max_rate = most;
@@ -102,7 +102,7 @@ fn steady(config: &RelayConfig, most: Option<BitRate>) -> SessionConfig {
     session
 }
 
-/// A window controller below `rate`.
+/// Returns the configuration of a session with a window controller and the maximum `rate`.
 fn newreno(config: &RelayConfig, rate: Option<BitRate>) -> SessionConfig {
     let mut session = SessionConfig::gateway(rate.unwrap_or(BitRate::from_mbps(1)));
     session.controller = Controller::NewReno;
@@ -111,7 +111,7 @@ fn newreno(config: &RelayConfig, rate: Option<BitRate>) -> SessionConfig {
     session
 }
 
-/// Numbers for all that the send buffer may hold: packets are mostly full.
+/// Returns the number of packets in a full send buffer of full packets.
 fn numbers(config: &RelayConfig) -> u32 {
     (config.send_pool / 500).clamp(1 << 12, 1 << 18) as u32
 }
@@ -162,7 +162,7 @@ mod tests {
 
     /// RLY-7.1
     #[test]
-    fn who_announces_next_to_nothing_is_sent_a_kilobit_a_second() {
+    fn announced_rates_have_a_minimum_of_one_kbit() {
         let announced = |bps| announced_rate(Limits { receive_rate_bps: bps, ..Limits::default() });
         assert_eq!(announced(0), None);
         assert_eq!(announced(1), Some(BitRate::from_kbps(1)));
@@ -175,7 +175,7 @@ mod tests {
 
     /// ASC-7.6
     #[test]
-    fn answers_to_strangers_take_a_fiftieth_of_the_link() {
+    fn responses_to_unvalidated_sources_take_a_fiftieth_of_the_link() {
         let share = |kbps: Option<u64>| {
             let rate = kbps.map(BitRate::from_kbps);
             association_config(&RelayConfig::new("hub").with_rates(rate, None)).answer_rate

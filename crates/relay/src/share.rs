@@ -1,27 +1,27 @@
-//! Memory that the paths of one terminal have together.
+//! Buffer memory shared by the paths of one terminal.
 //!
-//! Each path's relay has pools of its own, which are made larger and smaller from time to time: what a
-//! relay has promised its peer, or holds, stays its own, and what is free is divided evenly. So the
-//! sum of all is never above what there is, beside what each stream has in any case, and the path
-//! that is used gets nearly all of it within a few looks.
+//! Each path's relay has its own pools, which are resized periodically: bytes that a relay has
+//! granted to its peer, or stores, stay in its pool, and free bytes are divided evenly. So the sum
+//! of all pools never exceeds the configured memory, except for the minimum of each stream, and a
+//! path that carries all traffic gets nearly all of it within a few updates.
 
 use crate::Relay;
 
 impl Relay {
-    /// Bytes of buffer promised to the peer, shared credit included, and bytes that wait to be
-    /// known to have arrived there.
+    /// Returns the bytes of buffer granted to the peer, including shared credit, and the
+    /// unacknowledged bytes.
     pub(crate) fn taken(&self) -> [u64; 2] {
         self.streams.taken()
     }
 }
 
-/// Divides `bytes` of buffer in each direction among `relays`, which are the paths of one terminal.
-/// To be called now and then, and when one is added.
+/// Divides `bytes` of buffer in each direction among `relays`, the paths of one terminal. The
+/// caller repeats this periodically, and when a path is added.
 pub fn share_memory(relays: &mut [&mut Relay], bytes: u64) {
     divide(relays, [bytes; 2]);
 }
 
-/// Divides these bytes of buffer for what is received and for what is sent among `relays`.
+/// Divides these bytes of receive and send buffer among `relays`.
 pub(crate) fn divide(relays: &mut [&mut Relay], bytes: [u64; 2]) {
     let count = relays.len().max(1) as u64;
     let taken: Vec<[u64; 2]> = relays.iter().map(|relay| relay.taken()).collect();
@@ -44,13 +44,13 @@ mod tests {
 
     fn relay(seed: u64) -> Relay {
         let now = Instant::ZERO + Span::from_secs(1);
-        // A quarter of half of it is credit that the peer may draw on at once.
+        // A quarter of one half is credit that the peer may use immediately.
         let config = RelayConfig::new("boat").with_memory(ALL / 2);
         Relay::terminal(&config, now, RngStream::new(seed, 0, "terminal"))
     }
 
     #[test]
-    fn what_is_free_moves_to_the_path_that_is_used_and_the_sum_stays() {
+    fn free_memory_moves_to_the_used_path() {
         let mut relays = [relay(1), relay(2)];
         let now = Instant::ZERO + Span::from_secs(1);
         let share = |relays: &mut [Relay; 2]| {
@@ -62,7 +62,8 @@ mod tests {
             pools
         };
         assert_eq!(share(&mut relays).map(|pools| pools[1]), [ALL / 2; 2], "send buffer");
-        // Many clients want to send by the first, each what it has credit for, and nobody by the second.
+        // Many clients send over the first path, each as much as it has credit for, and none over
+        // the second.
         let streams: [_; 600] = std::array::from_fn(|client| {
             let target = Target::name("x", 1);
             let stream = relays[0].open(now, target, Priority::Normal).expect("a stream");
@@ -79,7 +80,7 @@ mod tests {
         assert!(one[1] > ALL / 10 * 9, "{} of {ALL}", one[1]);
         assert!(one[1] + other[1] > ALL - 2, "nothing is lost");
         assert!(other[0] > 0 && one[0] > 0, "each can receive");
-        // Gone with its session, it leaves all to the other.
+        // Without a session, it leaves all memory to the other path.
         relays[0] = relay(3);
         let [one, other] = share(&mut relays);
         assert_eq!([one[1], other[1]], [ALL / 2; 2]);

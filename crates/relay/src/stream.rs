@@ -1,4 +1,4 @@
-//! One stream: its two halves and how far it has come.
+//! One stream: its two sides and its state.
 
 use crate::fair::Owner;
 use crate::frame::Open;
@@ -8,59 +8,59 @@ use crate::send::SendHalf;
 use crate::target::ResetReason;
 use units::Instant;
 
-/// How far the opening of a stream has come.
+/// State of a stream's opening.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Opening {
-    /// Opened here; the opening frame has to be sent (again).
+    /// Opened by this side; the opening frame needs to be sent or retransmitted.
     Wanted(Open),
-    /// Opened here; the opening frame is in a packet.
+    /// Opened by this side; the opening frame is in a packet.
     Sent(Open),
-    /// Opened here; the far end has connected.
+    /// Opened by this side; the peer gateway has connected to the server.
     Accepted,
-    /// Opened by the peer; its opening frame has not come, others have.
+    /// Opened by the peer; other frames have arrived before its opening frame.
     Awaited,
-    /// Opened by the peer, and the layer above knows.
+    /// Opened by the peer, and reported to the layer above.
     Known,
 }
 
-/// A stream, as long as either end may speak of it.
+/// A stream, until both ends have discarded its state.
 #[derive(Debug)]
 pub(crate) struct Stream {
     pub(crate) opening: Opening,
     pub(crate) priority: crate::Priority,
-    /// How it is served, where that was decided here.
+    /// Its class, if it was assigned by configuration.
     pub(crate) service: Option<Service>,
     pub(crate) send: SendHalf,
     pub(crate) receive: ReceiveHalf,
-    /// Cut off at this side: nothing is kept, and the peer's final word is awaited.
+    /// Reset by this side: nothing is stored, and the peer's reset or FIN is awaited.
     pub(crate) cut: bool,
-    /// The peer has reset it, behind bytes that are still to be read.
+    /// Reset by the peer, after bytes that remain to be read.
     pub(crate) last: Option<ResetReason>,
-    /// Among those of the peer's that can still hold received bytes.
+    /// Counted among the peer's streams that can still hold received bytes.
     pub(crate) counted: bool,
-    /// In the scheduler.
+    /// Queued in the scheduler.
     pub(crate) scheduled: bool,
     pub(crate) lately: Lately,
-    /// The party on whose account it is.
+    /// The owner to whom it is accounted.
     pub(crate) owner: Owner,
-    /// A write was cut short, or would have been.
+    /// Set when a write was incomplete, or would have been.
     pub(crate) wants_room: bool,
-    /// Among the writers that wait for the pool.
+    /// Queued among the writers that wait for the pool.
     pub(crate) waits_for_pool: bool,
-    /// `Readable` waits in the queue of events.
+    /// `Readable` is in the queue of events.
     pub(crate) readable_told: bool,
-    /// `Ended` has been told.
+    /// `Ended` was reported.
     pub(crate) ended_told: bool,
-    /// What the peer was last told that it may send up to.
+    /// The limit in the last announcement to the peer.
     pub(crate) announced: u64,
-    /// What it was told before that, and when it was last told.
+    /// The limit in the announcement before, and the time of the last one.
     pub(crate) before: u64,
     pub(crate) said_at: Instant,
-    /// What the peer surely knows that it may send up to.
+    /// The highest limit that the peer is known to have received.
     pub(crate) known: u64,
-    /// The next note says it.
+    /// The next note contains the announcement.
     pub(crate) unsaid: bool,
-    /// When the announcement goes as a frame, unless the peer shows that it knows.
+    /// Time at which the announcement is sent as a frame, unless the peer uses it before.
     pub(crate) announce_by: Option<Instant>,
 }
 
@@ -96,7 +96,7 @@ impl Stream {
         }
     }
 
-    /// Whether it was opened at this side.
+    /// Returns whether it was opened by this side.
     pub(crate) fn is_local(&self) -> bool {
         match self.opening {
             Opening::Wanted(_) | Opening::Sent(_) | Opening::Accepted => true,
@@ -104,12 +104,12 @@ impl Stream {
         }
     }
 
-    /// Whether what came for it can be read.
+    /// Returns whether received bytes can be read.
     pub(crate) fn is_readable(&self) -> bool {
         !self.cut || self.last.is_some()
     }
 
-    /// Whether there is something to send that `shared` bytes of shared credit allow.
+    /// Returns whether there is data to send that `shared` bytes of shared credit permit.
     pub(crate) fn is_ready(&self, shared: u64) -> bool {
         !self.cut && (matches!(self.opening, Opening::Wanted(_)) || self.send.is_ready(shared))
     }

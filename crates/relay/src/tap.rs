@@ -1,29 +1,29 @@
-//! A copy of what passes an association in the clear, for whoever is asked to look into it.
+//! Copies of the payloads of an association before encryption and after decryption, for captures.
 //!
-//! A tap never holds anything up: what it has no room for is left out and counted. Whoever drives
-//! the relay empties it after each round.
+//! A tap never blocks: payloads without room are omitted and counted. The driver of the relay
+//! empties it after each round.
 
 use association::PeerId;
 use units::Instant;
 
-/// Which way a payload went, seen from this side.
+/// Direction of a payload, as seen from this side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// It arrived, and was opened.
+pub enum Direction {
+    /// Received and decrypted.
     In,
-    /// It is about to be sealed, and leaves.
+    /// About to be encrypted and sent.
     Out,
 }
 
-/// A payload that passed.
+/// A captured payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tapped<'a> {
-    /// When.
+    /// Time of capture.
     pub at: Instant,
-    /// With which terminal; `None` at a terminal.
+    /// The terminal; `None` at a terminal.
     pub peer: Option<PeerId>,
-    /// Which way.
-    pub way: Way,
+    /// The direction.
+    pub direction: Direction,
     /// One XSTP segment of the sealed profile.
     pub segment: &'a [u8],
 }
@@ -32,14 +32,14 @@ pub struct Tapped<'a> {
 struct Entry {
     at: Instant,
     peer: Option<PeerId>,
-    way: Way,
+    direction: Direction,
     len: usize,
 }
 
-/// Copies of payloads, bounded.
+/// Bounded buffer of copied payloads.
 #[derive(Clone, Debug)]
 pub struct Tap {
-    /// The one terminal whose payloads are wanted; all when `None`.
+    /// The terminal whose payloads are copied; `None`: all.
     only: Option<String>,
     most: usize,
     bytes: Vec<u8>,
@@ -48,17 +48,17 @@ pub struct Tap {
 }
 
 impl Tap {
-    /// A tap that holds at most `most` bytes at a time, of the terminal called `only` or of all.
+    /// Creates a tap that holds at most `most` bytes, of the terminal `only` or of all.
     pub fn new(only: Option<String>, most: usize) -> Self {
         Self { only, most, bytes: Vec::new(), entries: Vec::new(), dropped: 0 }
     }
 
-    /// Takes a copy, if `name` is wanted and there is room.
+    /// Copies a payload, if `name` is selected and there is room.
     pub(crate) fn take(
         &mut self,
         at: Instant,
         (peer, name): (Option<PeerId>, &str),
-        way: Way,
+        direction: Direction,
         segment: &[u8],
     ) {
         if self.only.as_ref().is_some_and(|only| only != name) {
@@ -69,26 +69,26 @@ impl Tap {
             return;
         }
         self.bytes.extend_from_slice(segment);
-        self.entries.push(Entry { at, peer, way, len: segment.len() });
+        self.entries.push(Entry { at, peer, direction, len: segment.len() });
     }
 
-    /// What has passed since it was last [cleared](Self::clear), in order.
+    /// Returns the payloads since the last call of [`clear`](Self::clear), in order.
     pub fn held(&self) -> impl Iterator<Item = Tapped<'_>> {
         let mut rest = &self.bytes[..];
-        self.entries.iter().map(move |&Entry { at, peer, way, len }| {
+        self.entries.iter().map(move |&Entry { at, peer, direction, len }| {
             let (segment, behind) = rest.split_at(len);
             rest = behind;
-            Tapped { at, peer, way, segment }
+            Tapped { at, peer, direction, segment }
         })
     }
 
-    /// Makes room again.
+    /// Discards the payloads.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.entries.clear();
     }
 
-    /// Payloads left out for want of room so far.
+    /// Returns the number of payloads omitted for lack of room.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
@@ -99,22 +99,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tap_keeps_what_is_wanted_and_counts_what_it_has_no_room_for() {
+    fn a_tap_is_filtered_bounded_and_counts_omissions() {
         let mut tap = Tap::new(Some("boat".into()), 10);
         let at = Instant::from_nanos;
-        tap.take(at(1), (None, "boat"), Way::In, b"one");
-        tap.take(at(2), (None, "bus"), Way::In, b"not wanted");
-        tap.take(at(3), (None, "boat"), Way::Out, b"");
-        tap.take(at(4), (None, "boat"), Way::Out, b"too long now");
-        tap.take(at(5), (None, "boat"), Way::Out, b"seven b");
-        let held: Vec<_> = tap.held().map(|one| (one.at, one.way, one.segment)).collect();
-        let expected: [(_, _, &[u8]); 3] =
-            [(at(1), Way::In, b"one"), (at(3), Way::Out, b""), (at(5), Way::Out, b"seven b")];
+        tap.take(at(1), (None, "boat"), Direction::In, b"one");
+        tap.take(at(2), (None, "bus"), Direction::In, b"not wanted");
+        tap.take(at(3), (None, "boat"), Direction::Out, b"");
+        tap.take(at(4), (None, "boat"), Direction::Out, b"too long now");
+        tap.take(at(5), (None, "boat"), Direction::Out, b"seven b");
+        let held: Vec<_> = tap.held().map(|one| (one.at, one.direction, one.segment)).collect();
+        let expected: [(_, _, &[u8]); 3] = [
+            (at(1), Direction::In, b"one"),
+            (at(3), Direction::Out, b""),
+            (at(5), Direction::Out, b"seven b"),
+        ];
         assert_eq!(held, expected);
         assert_eq!(tap.dropped(), 1);
         tap.clear();
         assert_eq!(tap.held().count(), 0);
-        tap.take(at(6), (None, "boat"), Way::In, b"ten bytes.");
+        tap.take(at(6), (None, "boat"), Direction::In, b"ten bytes.");
         assert_eq!((tap.held().count(), tap.dropped()), (1, 1));
     }
 }

@@ -1,16 +1,16 @@
-//! What the layers above say about streams: where to, how urgent, and why not.
+//! Interface types of streams: target, priority, events and errors.
 
 use core::fmt;
 use std::net::SocketAddr;
 
-/// A stream's name, the same at both ends. Never used twice in one session.
+/// Identifier of a stream, the same at both ends, unique in a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId {
-    /// The first bit is the side that opened it, so that each side's streams are in order.
+    /// The side that opened the stream is the first bit, so that each side's streams are in order.
     key: u32,
 }
 
-/// Largest number of a stream; a session that has used them all opens no more.
+/// Maximum number of a stream; a session that has used all numbers opens no more.
 pub(crate) const MAX_NUMBER: u32 = (1 << 28) - 1;
 const HUB_BIT: u32 = 1 << 31;
 
@@ -19,12 +19,12 @@ impl StreamId {
         Self { key: if opened_by_hub { number | HUB_BIT } else { number } }
     }
 
-    /// The number, counted by the side that opened the stream.
+    /// Returns the number, counted by the side that opened the stream.
     pub const fn number(self) -> u32 {
         self.key & !HUB_BIT
     }
 
-    /// Whether the hub opened it; else the terminal did.
+    /// Returns whether the hub opened it.
     pub const fn opened_by_hub(self) -> bool {
         self.key & HUB_BIT != 0
     }
@@ -36,12 +36,12 @@ impl fmt::Display for StreamId {
     }
 }
 
-/// Where the far end connects to.
+/// Destination of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
     /// An address and a port.
     Address(SocketAddr),
-    /// A name that the far end resolves (at most 255 bytes), and a port.
+    /// A name that the peer gateway resolves (at most 255 bytes), and a port.
     Name(String, u16),
 }
 
@@ -49,33 +49,33 @@ impl fmt::Display for Destination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Address(address) => write!(f, "{address}"),
-            // It came from outside: logs and terminals are not to obey it.
+            // The name is input from the network, so control characters are escaped in logs.
             Self::Name(name, port) => write!(f, "{}:{port}", name.escape_debug()),
         }
     }
 }
 
-/// What a stream is opened for.
+/// Target of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Where to.
+    /// The destination.
     pub destination: Destination,
-    /// The client's own address, for a far end that connects with it.
+    /// The client's address, for a peer gateway that uses it as source address.
     pub source: Option<SocketAddr>,
 }
 
 impl Target {
-    /// A connection to `address`, from nobody in particular.
+    /// Returns the target `address`, without a client.
     pub fn address(address: SocketAddr) -> Self {
         Self { destination: Destination::Address(address), source: None }
     }
 
-    /// A connection to `port` of the host called `name`, from nobody in particular.
+    /// Returns the target `port` of the host `name`, without a client.
     pub fn name(name: &str, port: u16) -> Self {
         Self { destination: Destination::Name(name.into(), port), source: None }
     }
 
-    /// The same on behalf of the client at `source`.
+    /// Returns the same target with the client at `source`.
     #[must_use]
     pub fn from(self, source: SocketAddr) -> Self {
         Self { source: Some(source), ..self }
@@ -88,44 +88,44 @@ impl fmt::Display for Target {
     }
 }
 
-/// How urgent a stream's bytes are.
+/// Priority of a stream's bytes.
 ///
-/// A [`Normal`](Priority::Normal) stream that has sent little lately is served as an interactive
-/// one, so most callers need no other.
+/// A sparse [`Normal`](Priority::Normal) stream is served as an interactive one, so most callers
+/// need no other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Priority {
     /// Before all others.
     Interactive,
-    /// Before others while it sends little, then in turn with its like.
+    /// Before others while it is sparse, otherwise in turn with other bulk.
     #[default]
     Normal,
-    /// When nothing else is to be sent (and an eighth of the time when there is).
+    /// When no other data is queued, and one turn in eight when there is.
     Background,
 }
 
-/// Why a connection that was asked for is not made.
+/// Reason for refusing a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RefuseReason {
-    /// The server answered with a reset.
+    /// The server sent a RST.
     ConnectionRefused,
-    /// No answer from the server's network about the server.
+    /// No route to the server in its network.
     HostUnreachable,
     /// No route to the server's network.
     NetworkUnreachable,
-    /// The server did not answer in time.
+    /// The server did not respond in time.
     TimedOut,
-    /// The gateways' configuration forbids it.
+    /// Forbidden by configuration.
     Policy,
     /// The name has no address.
     NameNotFound,
-    /// Too many connections already.
+    /// Too many connections.
     Limit,
-    /// Anything else.
+    /// Any other reason.
     Other,
 }
 
 impl RefuseReason {
-    /// The reason in words, for people.
+    /// Returns a description of the reason.
     pub const fn words(self) -> &'static str {
         match self {
             Self::ConnectionRefused => "the server refused the connection",
@@ -140,25 +140,25 @@ impl RefuseReason {
     }
 }
 
-/// Why a stream ended before its time.
+/// Reason for a reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResetReason {
-    /// The connection beside the relay was reset.
+    /// The TCP connection of the stream was reset.
     Aborted,
-    /// The far gateway gave it up by itself (shutdown, policy).
+    /// Closed by the peer gateway itself (shutdown, policy).
     Local,
-    /// The far gateway waited too long for something.
+    /// A timeout at the peer gateway.
     TimedOut,
-    /// Its frames contradicted each other.
+    /// The stream's frames were contradictory.
     Protocol,
 }
 
-/// Why a stream is cut off: the two kinds share a frame.
+/// Reason in a RESET frame, which stands for a refusal or for a reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
     Reset(ResetReason),
     Refused(RefuseReason),
-    /// The opening of the stream has a value that is not defined.
+    /// The opening of the stream has an undefined value.
     BadOpening,
 }
 
@@ -181,7 +181,7 @@ impl Cut {
         }
     }
 
-    /// The meaning of a code; one that a later version made is taken by its kind.
+    /// Returns the meaning of a code; an unknown one is interpreted by its range.
     pub(crate) fn from_code(code: u8) -> Self {
         match code {
             0 => Self::Reset(ResetReason::Aborted),
@@ -200,112 +200,112 @@ impl Cut {
     }
 }
 
-/// What happened on a relay, for the layer above.
+/// Event for the layer above.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// There is a session with the peer.
+    /// A session with the peer is open.
     Connected,
-    /// The session is gone, and every stream with it (no further event for each).
+    /// The session has ended with all its streams (without an event for each).
     Disconnected {
-        /// Why.
+        /// The reason.
         reason: DisconnectReason,
     },
-    /// The peer opened a stream: connect, then `accept` or `refuse`.
+    /// The peer opened a stream: connect to the target, then call `accept` or `refuse`.
     Opened {
         /// The stream.
         stream: StreamId,
-        /// Where to.
+        /// The target.
         target: Target,
     },
-    /// The far end has connected.
+    /// The peer gateway has connected to the target.
     Accepted {
         /// The stream.
         stream: StreamId,
     },
-    /// The far end could not connect. The stream is gone.
+    /// The peer gateway could not connect. The stream is closed.
     Refused {
         /// The stream.
         stream: StreamId,
-        /// Why.
+        /// The reason.
         reason: RefuseReason,
     },
-    /// There are new bytes to `peek`.
+    /// New bytes can be read by `peek`.
     Readable {
         /// The stream.
         stream: StreamId,
     },
-    /// There is room to `write` again.
+    /// There is room for `write` again.
     Writable {
         /// The stream.
         stream: StreamId,
     },
-    /// The peer ended its half, and every byte of it has been consumed.
+    /// The peer finished its side, and every byte of it was consumed.
     Ended {
         /// The stream.
         stream: StreamId,
     },
-    /// The peer reset the stream, behind bytes that can still be read: `Reset` follows when all of
-    /// them have been consumed. Nothing more can be written; `reset` forgets them.
+    /// The peer reset the stream after bytes that can still be read: `Reset` follows when all of
+    /// them were consumed. Nothing more can be written; `reset` discards the bytes.
     Ending {
         /// The stream.
         stream: StreamId,
-        /// Why.
+        /// The reason.
         reason: ResetReason,
     },
-    /// The peer reset the stream. The stream is gone.
+    /// The peer reset the stream. The stream is closed.
     Reset {
         /// The stream.
         stream: StreamId,
-        /// Why.
+        /// The reason.
         reason: ResetReason,
     },
-    /// Both halves are done and the peer has every byte. The stream is gone.
+    /// Both sides are finished and all bytes are acknowledged. The stream is closed.
     Released {
         /// The stream.
         stream: StreamId,
     },
 }
 
-/// Why a session is gone.
+/// Reason for the end of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DisconnectReason {
-    /// The peer started anew.
+    /// The peer restarted.
     PeerRestarted,
-    /// The peer has not answered for longer than the configuration allows.
+    /// The peer has not responded within the configured timeout.
     NoResponse,
     /// The peer closed the session.
     Closed,
-    /// The peer sent a frame that this side could not read.
+    /// The peer sent a frame that this side could not decode.
     Unreadable {
         /// First octet of the frame.
         frame: u8,
     },
-    /// The peer could not read a frame of this side.
+    /// The peer could not decode a frame of this side.
     Rejected {
         /// First octet of the frame.
         frame: u8,
     },
 }
 
-/// Why a stream could not be opened.
+/// Reason for not opening a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// As many streams are open as the peer takes.
+    /// The peer's limit on open streams is reached.
     Limit {
-        /// Streams open.
+        /// Number of open streams.
         open: usize,
-        /// Streams that may be.
+        /// Maximum number of open streams.
         limit: usize,
     },
-    /// The target's name is longer than 255 bytes, or empty.
+    /// The target's name is empty or longer than 255 bytes.
     Name {
         /// Its length, bytes.
         len: usize,
     },
     /// Every stream number of this session has been used.
     Numbers,
-    /// The session is ending in order: no streams are opened in it any more.
+    /// The session is ending in order and opens no streams.
     Draining,
 }
 
@@ -322,13 +322,13 @@ impl fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
-/// Why a call about a stream was refused.
+/// Error of a call for a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StreamError {
-    /// There is no such stream (any more).
+    /// There is no such stream, or it is closed.
     Unknown(StreamId),
-    /// This side has ended its half already.
+    /// This side has finished the stream already.
     Ended(StreamId),
 }
 
@@ -348,7 +348,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_cannot_write_lines_or_colours_into_a_log() {
+    fn control_characters_in_names_are_escaped() {
         assert_eq!(Target::name("server.example", 80).to_string(), "server.example:80");
         let evil = Target::name("a\nERROR \u{1b}[31m", 80);
         assert_eq!(evil.to_string(), "a\\nERROR \\u{1b}[31m:80");

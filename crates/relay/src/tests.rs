@@ -1,3 +1,3 @@
-//! What concerns more than one module.
+//! Tests that involve several modules.
 
 mod vectors;

@@ -4,7 +4,7 @@
 mod rig;
 
 use proptest::prelude::*;
-use relay::health::{Demands, Verdict, Ways};
+use relay::health::{HealthCriteria, HealthState, PathSelector};
 use rig::{App, Faults, Rig, Side};
 use units::{BitRate, Span};
 
@@ -15,7 +15,7 @@ const NOTICED: Span = Span::from_secs(8);
 /// Two rigs side by side, on one clock.
 struct Pair {
     rigs: [Rig; 2],
-    ways: Ways,
+    selector: PathSelector,
     dark_since: [Option<units::Instant>; 2],
 }
 
@@ -33,11 +33,11 @@ impl Pair {
             rig.faults = faults;
             rig
         });
-        let mut ways = Ways::default();
+        let mut selector = PathSelector::default();
         for priority in [1, 2] {
-            ways.add(priority, 1, Demands::default());
+            selector.add(priority, 1, HealthCriteria::default());
         }
-        Self { rigs, ways, dark_since: [None; 2] }
+        Self { rigs, selector, dark_since: [None; 2] }
     }
 
     fn step(&mut self) {
@@ -46,7 +46,7 @@ impl Pair {
             let now = rig.now;
             self.dark_since[number] =
                 (rig.dark_until > now).then(|| self.dark_since[number].unwrap_or(now));
-            self.ways.look(now, number, rig.terminal.seen());
+            self.selector.update(now, number, rig.terminal.path_sample());
         }
     }
 
@@ -82,13 +82,13 @@ proptest! {
                     continue;
                 }
                 // Only an outage that is not detected yet may be chosen while another path works.
-                let chosen = pair.ways.choose();
-                let lit = |number: usize| pair.ways.health(number).verdict() == Verdict::Well;
+                let chosen = pair.selector.choose();
+                let lit = |number: usize| pair.selector.health(number).state() == HealthState::Up;
                 if let Some(chosen) = chosen {
                     prop_assert!(pair.dark(chosen) < NOTICED, "{chosen} is dark");
                     prop_assert!(lit(chosen) || !lit(1 - chosen));
                 }
-                let by = chosen.or(pair.ways.first()).expect("two ways");
+                let by = chosen.or(pair.selector.first()).expect("two selector");
                 opened.push((by, pair.rigs[by].open("echo", App::writer(3_000))));
             }
         }
@@ -99,7 +99,7 @@ proptest! {
             pair.step();
         }
         // All paths work again, so the first one is chosen.
-        prop_assert_eq!(pair.ways.choose(), Some(0));
+        prop_assert_eq!(pair.selector.choose(), Some(0));
         for (by, stream) in opened {
             let app = pair.rigs[by].app(Side::Terminal, stream);
             prop_assert!(app.ended && app.read == 3_000, "{stream} by {by}: {} bytes", app.read);

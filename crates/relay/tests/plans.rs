@@ -347,7 +347,7 @@ fn a_new_terminal_on_a_full_return_link_gets_a_grant_and_sends_its_queue() {
         let most = crowd.waited[1];
         crowd.waited[1] = Span::ZERO;
         let sent: u64 = sent(&mut crowd, Span::from_secs(10)).iter().sum();
-        println!("{others} and a newcomer: {most} of queue at most, {} later", crowd.waited[1]);
+        println!("{others} and a new one: {most} of queue at most, {} later", crowd.waited[1]);
         // Sent in the round trip before its first grant.
         assert!(most < DELAY * 2 + Span::from_millis(100), "{most}");
         // The sum of grants exceeds the link only briefly: with more than sixteen terminals, the
@@ -391,7 +391,7 @@ fn grants_on_a_low_rate_return_link_are_at_least_eight_kbit() {
     let ids: Vec<_> = crowd.hub.peers().collect();
     assert_eq!(ids.len(), 8);
     for id in ids {
-        let told = crowd.hub.standing(id).granted;
-        assert!(told >= Some(BitRate::from_kbps(8)), "{told:?}");
+        let granted = crowd.hub.standing(id).granted;
+        assert!(granted >= Some(BitRate::from_kbps(8)), "{granted:?}");
     }
 }

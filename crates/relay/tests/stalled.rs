@@ -22,8 +22,8 @@ enum Direction {
 }
 
 /// Creates a link of 500 ms and `rate`, with gateways that are configured with this rate or none.
-fn link(rate: BitRate, told: bool) -> Rig {
-    let config = |name| match told {
+fn link(rate: BitRate, configured: bool) -> Rig {
+    let config = |name| match configured {
         true => RelayConfig::new(name).with_rates(Some(rate), Some(rate)),
         false => RelayConfig::new(name),
     };
@@ -76,16 +76,16 @@ fn measure(rig: &mut Rig, direction: Direction, stream: StreamId) -> u64 {
 
 /// Returns the fraction of its throughput alone that an honest client keeps during `attack`, on an
 /// open stream, and on one opened during the attack.
-fn kept(mbps: u64, told: bool, direction: Direction, attack: impl Fn(&mut Rig)) -> [f64; 2] {
+fn kept(mbps: u64, configured: bool, direction: Direction, attack: impl Fn(&mut Rig)) -> [f64; 2] {
     let rate = BitRate::from_mbps(mbps);
     let alone = {
-        let mut rig = link(rate, told);
+        let mut rig = link(rate, configured);
         let stream = begin(&mut rig, direction);
         rig.run(Span::from_secs(10), |_| false);
         measure(&mut rig, direction, stream)
     };
     [true, false].map(|before| {
-        let mut rig = link(rate, told);
+        let mut rig = link(rate, configured);
         let early = before.then(|| begin(&mut rig, direction));
         rig.run(Span::from_secs(10), |_| false);
         attack(&mut rig);

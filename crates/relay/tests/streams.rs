@@ -415,8 +415,8 @@ fn a_loss_is_reported_long_after_the_start() {
     rig.open("source-1000000", App { end: true, ..App::default() });
     rig.run(Span::from_secs(100), |_| false);
     rig.dark_until = rig.now + Span::from_secs(100_000);
-    let told = |rig: &Rig| rig.disconnected.iter().any(|(side, _)| *side == Side::Hub);
-    assert!(rig.run(Span::from_secs(10_000), told), "{:?}", rig.disconnected);
+    let hub_disconnected = |rig: &Rig| rig.disconnected.iter().any(|(side, _)| *side == Side::Hub);
+    assert!(rig.run(Span::from_secs(10_000), hub_disconnected), "{:?}", rig.disconnected);
     assert_eq!(rig.hub.totals().sessions, 1);
 
     // The counters of a hub remain after it closes.

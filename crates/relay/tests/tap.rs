@@ -1,6 +1,6 @@
 //! A tap at each end receives the same decrypted segments without affecting them.
 
-use relay::{Event, Hub, Priority, Relay, RelayConfig, Tap, Target, TransmitBatch, Way};
+use relay::{Direction, Event, Hub, Priority, Relay, RelayConfig, Tap, Target, TransmitBatch};
 use units::{Instant, RngStream, Span};
 
 /// Delivers everything that either side sends, for a while.
@@ -41,14 +41,17 @@ fn both_ends_see_the_same_segments() {
     let events = run(&mut terminal, &mut hub, &mut now);
     assert!(events.contains(&Event::Connected));
 
-    let collect = |tap: &Tap, way| -> Vec<Vec<u8>> {
-        tap.held().filter(|one| one.way == way).map(|one| one.segment.to_vec()).collect()
+    let collect = |tap: &Tap, direction| -> Vec<Vec<u8>> {
+        tap.held()
+            .filter(|one| one.direction == direction)
+            .map(|one| one.segment.to_vec())
+            .collect()
     };
     let there = terminal.tap().unwrap().clone();
     let here = hub.tap().unwrap().clone();
-    assert_eq!(collect(&there, Way::Out), collect(&here, Way::In));
-    assert_eq!(collect(&there, Way::In), collect(&here, Way::Out));
-    let up = collect(&there, Way::Out);
+    assert_eq!(collect(&there, Direction::Out), collect(&here, Direction::In));
+    assert_eq!(collect(&there, Direction::In), collect(&here, Direction::Out));
+    let up = collect(&there, Direction::Out);
     // The first segment begins the session (BGN), and one of them contains the request.
     assert_eq!(up[0][0] & 0x10, 0x10);
     assert!(up.iter().any(|segment| segment.ends_with(b"GET / HTTP/1.0\r\n\r\n")));
@@ -60,7 +63,7 @@ fn both_ends_see_the_same_segments() {
     run(&mut terminal, &mut hub, &mut now);
     assert_eq!(hub.tap().unwrap().held().count(), 0);
     assert!(terminal.tap().is_none());
-    let seen = terminal.sight();
+    let seen = terminal.status();
     assert!(seen.connected_since.is_some() && seen.heard >= seen.connected_since);
     assert_eq!((seen.mtu, seen.receive_memory), (1500, 0));
 }

@@ -246,7 +246,7 @@ mod tests {
         let path = place("left");
         drop(UnixDatagram::bind(&path).unwrap());
         drop(Receiver::bind(&path).unwrap());
-        fs::write(&path, "of somebody").unwrap();
+        fs::write(&path, "of another program").unwrap();
         let refused = Receiver::bind(&path).map(drop).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::AddrInUse);
         fs::remove_file(&path).unwrap();

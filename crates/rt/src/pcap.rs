@@ -21,7 +21,7 @@ pub enum LinkType {
 
 /// Direction of a packet relative to the capturing host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Direction {
     /// Received.
     Inbound,
     /// Sent.
@@ -51,7 +51,7 @@ pub fn header(link_type: LinkType, interface: &str, out: &mut Vec<u8>) {
 }
 
 /// One packet with its octets in `parts` and a timestamp in nanoseconds since 1970.
-pub fn packet(unix_ns: u64, way: Way, parts: &[&[u8]], out: &mut Vec<u8>) {
+pub fn packet(unix_ns: u64, direction: Direction, parts: &[&[u8]], out: &mut Vec<u8>) {
     let len: usize = parts.iter().map(|part| part.len()).sum();
     block(out, 6, |out| {
         out.extend([0; 4]);
@@ -63,9 +63,9 @@ pub fn packet(unix_ns: u64, way: Way, parts: &[&[u8]], out: &mut Vec<u8>) {
             out.extend_from_slice(part);
         }
         pad(out, len);
-        let flags: u32 = match way {
-            Way::Inbound => 1,
-            Way::Outbound => 2,
+        let flags: u32 = match direction {
+            Direction::Inbound => 1,
+            Direction::Outbound => 2,
         };
         option(out, 2, &flags.to_le_bytes());
         option(out, 0, &[]);
@@ -154,8 +154,8 @@ impl Capture {
     }
 
     /// Records a packet without blocking.
-    pub fn record(&mut self, unix_ns: u64, way: Way, parts: &[&[u8]]) {
-        packet(unix_ns, way, parts, &mut self.buffer);
+    pub fn record(&mut self, unix_ns: u64, direction: Direction, parts: &[&[u8]]) {
+        packet(unix_ns, direction, parts, &mut self.buffer);
         self.in_buffer += 1;
         if self.buffer.len() >= BUFFER {
             self.hand_over();
@@ -234,8 +234,8 @@ mod tests {
         // Enough for several buffers, and all four paddings.
         for n in 0..2_000u64 {
             let body = vec![n as u8; 300 + n as usize % 4];
-            let way = if n % 2 == 0 { Way::Inbound } else { Way::Outbound };
-            capture.record(stamp(n), way, &[b"head", &body]);
+            let direction = if n % 2 == 0 { Direction::Inbound } else { Direction::Outbound };
+            capture.record(stamp(n), direction, &[b"head", &body]);
         }
         assert_eq!(capture.finish().unwrap(), 0);
 
@@ -250,8 +250,8 @@ mod tests {
                     assert_eq!(packet.timestamp.as_nanos(), u128::from(stamp(count)));
                     assert_eq!(packet.data.len() as u64, 304 + count % 4);
                     assert_eq!(&packet.data[..5], [b'h', b'e', b'a', b'd', count as u8]);
-                    let way = 1 + (count % 2) as u32;
-                    assert_eq!(packet.options[0], EnhancedPacketOption::Flags(way));
+                    let direction = 1 + (count % 2) as u32;
+                    assert_eq!(packet.options[0], EnhancedPacketOption::Flags(direction));
                     count += 1;
                 }
                 other => panic!("unexpected block {other:?}"),
@@ -283,7 +283,7 @@ mod tests {
     fn write_errors_are_returned() {
         let path = Path::new("/dev/full");
         let mut capture = Capture::create(path, LinkType::Ethernet, "eth0").unwrap();
-        capture.record(0, Way::Inbound, &[&[0; 60]]);
+        capture.record(0, Direction::Inbound, &[&[0; 60]]);
         assert_eq!(capture.finish().unwrap_err().raw_os_error(), Some(libc::ENOSPC));
     }
 }

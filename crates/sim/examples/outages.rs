@@ -1,6 +1,6 @@
 //! Measures how a download recovers from outages, under virtual time.
 //!
-//! `cargo run -p sim --example outages --release`. Each row is a link, the gateways' knowledge of
+//! `cargo run -p sim --example outages --release`. Each row is a link, the gateways' configuration of
 //! its rate, and an outage; the columns are the times from the end of the outage to (a) the first
 //! packet at the terminal, (b) the first byte that the client receives in order, and (c) the start
 //! of the first second at 80 % of the achievable goodput. Arguments select rows: a row is measured
@@ -33,8 +33,10 @@ fn cases() -> Vec<(String, Setting, Span, Option<Direction>)> {
         for loss in ["", " loss 1%"] {
             let words = format!("forward rate {rate}mbit both{loss}");
             let words = if loss.is_empty() { format!("forward rate {rate}mbit") } else { words };
-            let told = Setting::new("geo", &words);
-            for (knowledge, setting) in [("told", told.clone()), ("not told", told.auto())] {
+            let configured = Setting::new("geo", &words);
+            for (configuration, setting) in
+                [("rate configured", configured.clone()), ("no rate configured", configured.auto())]
+            {
                 for direction in [None, Some(Direction::Forward), Some(Direction::Return)] {
                     let direction_name = match direction {
                         None => "both",
@@ -43,7 +45,7 @@ fn cases() -> Vec<(String, Setting, Span, Option<Direction>)> {
                     };
                     for seconds in [1, 2, 5, 10, 30, 60] {
                         let name = format!(
-                            "{rate} Mbit/s{loss}, {knowledge}, {direction_name} {seconds} s"
+                            "{rate} Mbit/s{loss}, {configuration}, {direction_name} {seconds} s"
                         );
                         let length = Span::from_secs(seconds);
                         cases.push((name, setting.clone(), length, direction));

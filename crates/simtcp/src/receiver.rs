@@ -42,7 +42,7 @@ pub(crate) struct Receiver {
     buffer: u64,
     shift: u8,
     /// The right edge of the last advertised window.
-    told: u64,
+    advertised: u64,
     delayed: DelayedAck,
     due: Due,
     /// Octets not yet acknowledged.
@@ -72,7 +72,7 @@ impl Receiver {
             content: 0,
             buffer: config.receive_buffer,
             shift: 0,
-            told: 0,
+            advertised: 0,
             delayed: config.delayed_ack,
             due: Due::Never,
             pending: 0,
@@ -94,7 +94,7 @@ impl Receiver {
         self.next = 1;
         self.acked = 1;
         self.shift = shift;
-        self.told = 1 + self.free();
+        self.advertised = 1 + self.free();
         self.echo = syn.options.timestamps.map_or(0, |(value, _)| value);
     }
 
@@ -144,7 +144,7 @@ impl Receiver {
         self.unread += len;
         // A small window that opened is advertised immediately (RFC 9293, section 3.8.6.2.2); a
         // large one with the next acknowledgement.
-        let known = self.told.saturating_sub(self.next);
+        let known = self.advertised.saturating_sub(self.next);
         let free = self.free();
         if free >= 2 * known && free >= self.segment.min(self.buffer / 2) {
             self.due = Due::Now;
@@ -310,7 +310,7 @@ impl Receiver {
         self.due = Due::Never;
         self.pending = 0;
         self.acked = self.next;
-        self.told = self.next + ((self.free() >> self.shift).min(65_535) << self.shift);
+        self.advertised = self.next + ((self.free() >> self.shift).min(65_535) << self.shift);
     }
 
     /// The SACK blocks, at most `most`.

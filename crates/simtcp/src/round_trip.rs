@@ -48,7 +48,7 @@ pub enum Estimator {
 
 /// The sequence numbers at a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct AckSample {
     /// Expected number of samples per round trip.
     pub(crate) expected: u64,
     /// SND.UNA and SND.NXT after the acknowledgement with the sample.
@@ -84,7 +84,7 @@ impl RoundTrip {
     }
 
     /// Adds a sample; ends a backoff.
-    pub(crate) fn sample(&mut self, sample: Span, seen: Seen) {
+    pub(crate) fn sample(&mut self, sample: Span, seen: AckSample) {
         let smoothed = match (self.config.estimator, self.smoothed) {
             (Estimator::Rfc6298, None) => {
                 self.variation = sample / 2;
@@ -119,7 +119,7 @@ impl RoundTrip {
     }
 
     /// Linux's RTTVAR (`tcp_rtt_estimator`).
-    fn follow_peak(&mut self, old: Span, sample: Span, seen: Seen) {
+    fn follow_peak(&mut self, old: Span, sample: Span, seen: AckSample) {
         let floor = self.floor();
         let peak = &mut self.peak;
         let error = old.max(sample) - old.min(sample);

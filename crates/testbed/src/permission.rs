@@ -107,8 +107,8 @@ fn in_child(work: impl FnOnce() -> Result<(), TestbedError>) -> Option<String> {
         -1 => Some(TestbedError::last("fork").to_string()),
         0 => {
             let refusal = work().map_or_else(|error| error.to_string(), |()| String::new());
-            let told = File::from(write).write_all(refusal.as_bytes()).is_ok();
-            let code = i32::from(!(told && refusal.is_empty()));
+            let written = File::from(write).write_all(refusal.as_bytes()).is_ok();
+            let code = i32::from(!(written && refusal.is_empty()));
             // SAFETY: ends the child without running the parent's destructors.
             unsafe { libc::_exit(code) }
         }

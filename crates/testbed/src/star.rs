@@ -6,7 +6,7 @@ use rt::netlink::{VethEnd, sysctl};
 use std::net::Ipv4Addr;
 
 /// Maximum number of terminals, given by the addresses.
-const MOST: usize = 250;
+const MAX_TERMINALS: usize = 250;
 
 /// The hosts of a star: `space` carries packets between hub and terminals once an emulator runs on
 /// its interfaces. Only gateways carry traffic from a terminal to the server.
@@ -42,7 +42,7 @@ impl StarNetwork {
     /// # Panics
     /// If there are more than 250 terminals.
     pub fn new(terminals: usize, config: &SatelliteConfig) -> Result<Self, TestbedError> {
-        assert!(terminals <= MOST, "at most {MOST} terminals");
+        assert!(terminals <= MAX_TERMINALS, "at most {MAX_TERMINALS} terminals");
         let host = |name: &str| {
             let host = Host::new(name)?;
             host.configure(|_| tune(config)).map(|()| host)

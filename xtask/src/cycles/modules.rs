@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn items_paths_and_blocks_are_found_and_what_is_for_tests_is_not() {
+    fn items_paths_and_blocks_are_found_except_those_of_tests() {
         let tree = module(
             "#[cfg(test)] use gone::Gone; fn f(x: super::wire::Header<'_>) -> u8 { g::h(x.y) }
              struct S { #[cfg(test)] seen: gone::Too, kept: a::B }

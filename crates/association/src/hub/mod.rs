@@ -6,7 +6,7 @@ mod table;
 
 pub use table::PeerId;
 
-use crate::admission::{Admission, RateLimit, Verdict};
+use crate::admission::{Admission, AdmissionDecision, RateLimit};
 use crate::batch::TransmitBatch;
 use crate::channel::SendOrder;
 use crate::config::{Config, Limits};
@@ -306,14 +306,14 @@ impl Hub {
                 let entropy = self.entropy.as_mut();
                 let known = self.acquainted.has(hash(from.ip(), self.seed));
                 let macs = &secrets.macs;
-                match secrets.admission.judge(now, (from, known), datagram, macs, entropy) {
-                    Verdict::Take => {}
-                    Verdict::Drop => return Err(OpenError::Busy),
-                    Verdict::Withhold => {
+                match secrets.admission.decide(now, (from, known), datagram, macs, entropy) {
+                    AdmissionDecision::Accept => {}
+                    AdmissionDecision::Drop => return Err(OpenError::Busy),
+                    AdmissionDecision::Suppress => {
                         self.counters.cookies_withheld += 1;
                         return Err(OpenError::Busy);
                     }
-                    Verdict::Ask(cookie) => {
+                    AdmissionDecision::SendCookie(cookie) => {
                         self.counters.cookies += 1;
                         self.answers.push(from, cookie);
                         return Ok(HubReceived::Nothing);

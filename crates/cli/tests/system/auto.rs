@@ -1,6 +1,6 @@
 //! Gateways without a configured rate, and their cached path metrics.
 
-use crate::bed::{Bed, Setup, content, pause, read_all};
+use crate::network::{Setup, TestNetwork, content, pause, read_all};
 use std::fs;
 use std::io::Write;
 use std::thread;
@@ -11,9 +11,9 @@ const LINK: &str = "delay 40ms rate 20mbit limit 1bdp";
 const RATES: &str = "rate_up = \"auto\"\nround_trip = \"80ms\"";
 
 /// Downloads `length` octets and compares them.
-fn download(bed: &Bed, length: usize) {
-    let listener = bed.listen(SERVER.0, 9000);
-    let mut client = bed.connect(SERVER.0, 9000);
+fn download(network: &TestNetwork, length: usize) {
+    let listener = network.listen(SERVER.0, 9000);
+    let mut client = network.connect(SERVER.0, 9000);
     let (mut server, _) = listener.accept().unwrap();
     let bytes = content(5, length);
     thread::scope(|scope| {
@@ -40,21 +40,21 @@ fn the_next_hub_uses_the_cached_rate() {
     let file = folder.join("peers.toml");
     let top = format!("state = \"{}\"", file.display());
     let setup = Setup { link: LINK, rates: RATES, top: &top, ..Setup::default() };
-    let Some(mut bed) = Bed::build("auto", &setup) else { return };
-    download(&bed, 8_000_000);
+    let Some(mut network) = TestNetwork::build("auto", &setup) else { return };
+    download(&network, 8_000_000);
     // On a loaded machine the first measured rate is too low.
     let found = |_| {
-        download(&bed, 2_000_000);
+        download(&network, 2_000_000);
         pause(Duration::from_millis(500));
         remembered(&file).is_some_and(|rate| (5e6..22e6).contains(&rate))
     };
     assert!((0..60).any(found), "in {}: {:?}", file.display(), remembered(&file));
     // The next hub has only the file, and sends no more than a few octets, which show that the
     // terminal is present.
-    bed.replace_hub();
+    network.replace_hub();
     let known = remembered(&file).expect("it is remembered still");
-    download(&bed, 1_000);
-    let hub = bed.finish_hub();
+    download(&network, 1_000);
+    let hub = network.finish_hub();
     assert_eq!(hub["controller"], "steady");
     let peer = &hub["peers"][0];
     let rate = peer["rate_bits_per_second"].as_f64().expect("a rate");

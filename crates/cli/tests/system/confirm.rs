@@ -1,6 +1,6 @@
 //! Deferred accept: an intercepted client is accepted only after its server has accepted.
 
-use crate::bed::{Bed, PATIENCE, Setup, content, exchange, have, pause, read_all};
+use crate::network::{PATIENCE, Setup, TestNetwork, content, exchange, have, pause, read_all};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -32,34 +32,34 @@ fn accepted(listener: &TcpListener) -> TcpStream {
     stream
 }
 
-fn nobody_else(listener: &TcpListener) {
+fn no_other_client(listener: &TcpListener) {
     listener.set_nonblocking(true).unwrap();
     let error = listener.accept().map(|(_, client)| client).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::WouldBlock);
 }
 
-fn refused(bed: &Bed, server: IpAddr, port: u16) -> ErrorKind {
-    bed.try_connect(server, port, PATIENCE).unwrap_err().kind()
+fn refused(network: &TestNetwork, server: IpAddr, port: u16) -> ErrorKind {
+    network.try_connect(server, port, PATIENCE).unwrap_err().kind()
 }
 
 #[test]
 fn the_client_receives_the_servers_response() {
-    let Some(bed) = Bed::build("confirm", &CONFIRM) else { return };
+    let Some(network) = TestNetwork::build("confirm", &CONFIRM) else { return };
     let both = [IpAddr::from(SERVER.0), IpAddr::from(SERVER.1)];
     for server in both {
-        assert_eq!(refused(&bed, server, 4444), ErrorKind::ConnectionRefused, "a closed port");
+        assert_eq!(refused(&network, server, 4444), ErrorKind::ConnectionRefused, "a closed port");
     }
-    assert_eq!(refused(&bed, both[0], 25), ErrorKind::HostUnreachable, "a rule of the hub's");
+    assert_eq!(refused(&network, both[0], 25), ErrorKind::HostUnreachable, "a rule of the hub's");
     // An unused address, which the hub's neighbour discovery reports.
-    let nobody = refused(&bed, "10.3.0.77".parse().unwrap(), 80);
+    let nobody = refused(&network, "10.3.0.77".parse().unwrap(), 80);
     assert_eq!(nobody, ErrorKind::HostUnreachable);
     for server in both {
-        let listener = bed.listen(server, 9000);
-        let client = bed.connect(server, 9000);
+        let listener = network.listen(server, 9000);
+        let client = network.connect(server, 9000);
         exchange(client, accepted(&listener), 300_000);
-        nobody_else(&listener);
+        no_other_client(&listener);
     }
-    let (terminal, _) = bed.finish();
+    let (terminal, _) = network.finish();
     let connections = &terminal["connections"];
     assert_eq!(connections["syns_held"], 6, "{terminal}");
     assert_eq!(connections["refused"]["connection_refused"], 2, "{terminal}");
@@ -72,10 +72,10 @@ fn programs_report_the_servers_response() {
     if !have(&["curl", "nft", "nginx"]) {
         return;
     }
-    let Some(bed) = Bed::build("confirm-words", &CONFIRM) else { return };
+    let Some(network) = TestNetwork::build("confirm-words", &CONFIRM) else { return };
     let server = SERVER.0;
     let run = |args: &[&str]| {
-        let output = bed.run_on_client("curl", args);
+        let output = network.run_on_client("curl", args);
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
     let url = format!("http://{server}:4444/");
@@ -86,33 +86,33 @@ fn programs_report_the_servers_response() {
                  add rule inet t i tcp dport 81 drop";
     let mut nft = Command::new("nft");
     nft.arg(rules);
-    let mut nft = bed.net.server.start(nft).expect("nft starts");
+    let mut nft = network.net.server.start(nft).expect("nft starts");
     assert!(nft.wait().expect("a child to wait for").success());
     let (code, words) = run(&["-sSv", "--connect-timeout", "4", &format!("http://{server}:81/")]);
     assert!(code == Some(28) && !words.contains("Connected"), "{code:?} {words}");
     // Valid connections work.
-    let page = bed.file("page.bin", 500_000);
-    let dir = bed.dir.display();
+    let page = network.file("page.bin", 500_000);
+    let dir = network.dir.display();
     std::fs::write(
-        bed.dir.join("nginx.conf"),
+        network.dir.join("nginx.conf"),
         format!(
             "daemon off; pid {dir}/nginx.pid; error_log /dev/null;\nevents {{}}\n\
              http {{ access_log off; server {{ listen 8080; root {dir}; }} }}\n"
         ),
     )
     .unwrap();
-    let conf = bed.dir.join("nginx.conf").display().to_string();
+    let conf = network.dir.join("nginx.conf").display().to_string();
     let user = ["-g", "user root;", "-c", &conf];
-    let _nginx = bed.start_on_server("nginx", &user, 8080);
+    let _nginx = network.start_on_server("nginx", &user, 8080);
     let (code, words) = run(&["-sS", "-o", "got.bin", &format!("http://{server}:8080/page.bin")]);
     assert_eq!(code, Some(0), "{words}");
-    assert!(std::fs::read(bed.dir.join("got.bin")).unwrap() == page);
+    assert!(std::fs::read(network.dir.join("got.bin")).unwrap() == page);
 }
 
 #[test]
 fn data_of_a_server_that_sends_first_is_complete() {
-    let Some(bed) = Bed::build("confirm-banner", &CONFIRM) else { return };
-    let listener = bed.listen(SERVER.0, 2222);
+    let Some(network) = TestNetwork::build("confirm-banner", &CONFIRM) else { return };
+    let listener = network.listen(SERVER.0, 2222);
     let banner = content(3, 50_000);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -127,12 +127,12 @@ fn data_of_a_server_that_sends_first_is_complete() {
                 }
             }
         });
-        let mut client = bed.connect(SERVER.0, 2222);
+        let mut client = network.connect(SERVER.0, 2222);
         let mut line = [0; 14];
         client.read_exact(&mut line).unwrap();
         assert_eq!(&line, b"SSH-2.0-here\r\n");
         client.write_all(b"x").unwrap();
-        let mut client = bed.connect(SERVER.0, 2222);
+        let mut client = network.connect(SERVER.0, 2222);
         let (got, end) = read_all(&mut client);
         end.expect("a clean end");
         assert!(got[..14] == line && got[14..] == banner, "{} bytes", got.len());
@@ -141,8 +141,8 @@ fn data_of_a_server_that_sends_first_is_complete() {
 
 #[test]
 fn two_hundred_parallel_clients_are_each_accepted_once() {
-    let Some(bed) = Bed::build("confirm-crowd", &CONFIRM) else { return };
-    let listener = bed.listen(SERVER.0, 9000);
+    let Some(network) = TestNetwork::build("confirm-crowd", &CONFIRM) else { return };
+    let listener = network.listen(SERVER.0, 9000);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut served: Vec<_> = (0..200).map(|_| accepted(&listener)).collect();
@@ -151,13 +151,13 @@ fn two_hundred_parallel_clients_are_each_accepted_once() {
                 server.read_exact(&mut number).unwrap();
                 server.write_all(&number).unwrap();
             }
-            nobody_else(&listener);
+            no_other_client(&listener);
         });
         let clients: Vec<_> = (0..200u32)
             .map(|number| {
-                let bed = &bed;
+                let network = &network;
                 scope.spawn(move || {
-                    let mut client = bed.connect(SERVER.0, 9000);
+                    let mut client = network.connect(SERVER.0, 9000);
                     client.write_all(&number.to_be_bytes()).unwrap();
                     let mut echo = [0; 4];
                     client.read_exact(&mut echo).unwrap();
@@ -169,32 +169,32 @@ fn two_hundred_parallel_clients_are_each_accepted_once() {
             client.join().unwrap();
         }
     });
-    let (terminal, hub) = bed.finish();
+    let (terminal, hub) = network.finish();
     assert_eq!(terminal["connections"]["syns_held"], 200, "{terminal}");
     assert!(hub["connections"]["connected"].as_u64() >= Some(200), "{hub}");
 }
 
 #[test]
 fn a_retransmitted_syn_opens_no_second_stream() {
-    let Some(bed) = Bed::build("confirm-again", &FAR) else { return };
-    let listener = bed.listen(SERVER.0, 9000);
+    let Some(network) = TestNetwork::build("confirm-again", &FAR) else { return };
+    let listener = network.listen(SERVER.0, 9000);
     #[expect(clippy::disallowed_methods, reason = "a lower bound on what a round trip takes")]
     let begun = Instant::now();
     // Linux retransmits its SYN after one second; the response arrives after 1.2 s.
-    let client = bed.connect(SERVER.0, 9000);
+    let client = network.connect(SERVER.0, 9000);
     let took = begun.elapsed();
     assert!(took >= Duration::from_millis(1200), "{took:?}: before the server can have answered");
     eprintln!("confirmed after {took:?}, where a round trip is 1.2 s: what confirming costs");
     exchange(client, accepted(&listener), 10_000);
-    nobody_else(&listener);
-    let (terminal, _) = bed.finish();
+    no_other_client(&listener);
+    let (terminal, _) = network.finish();
     assert_eq!(terminal["connections"]["syns_held"], 1, "{terminal}");
 }
 
 #[test]
 fn a_client_that_gives_up_leaves_no_state_and_can_retry() {
-    let Some(bed) = Bed::build("confirm-gone", &FAR) else { return };
-    let listener = bed.listen(SERVER.0, 9000);
+    let Some(network) = TestNetwork::build("confirm-gone", &FAR) else { return };
+    let listener = network.listen(SERVER.0, 9000);
     let server = SocketAddr::new(SERVER.0.into(), 9000);
     let from = |port: u16| {
         let client = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
@@ -203,10 +203,10 @@ fn a_client_that_gives_up_leaves_no_state_and_can_retry() {
         client
     };
     // It waits 0.1 s and gives up.
-    let gone = bed.net.client.run(|| from(5000).connect_timeout(&server.into(), SHORT));
+    let gone = network.net.client.run(|| from(5000).connect_timeout(&server.into(), SHORT));
     assert_eq!(gone.unwrap_err().kind(), ErrorKind::TimedOut);
     // Another one reuses its port while the server is still being contacted.
-    let client = bed.net.client.run(|| {
+    let client = network.net.client.run(|| {
         assert!(from(5001).connect_timeout(&server.into(), SHORT).is_err());
         let again = from(5001);
         again.connect_timeout(&server.into(), PATIENCE).map(|()| TcpStream::from(again))
@@ -215,13 +215,13 @@ fn a_client_that_gives_up_leaves_no_state_and_can_retry() {
     let both = [accepted(&listener), accepted(&listener)];
     // The client identifies its connection, because connections are not ordered.
     client.write_all(b"?").unwrap();
-    let (mut served, mut gone) = heard_first(both);
+    let (mut served, mut gone) = first_with_data(both);
     served.read_exact(&mut [0]).unwrap();
     exchange(client, served, 10_000);
     let error = gone.read(&mut [0]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
-    nobody_else(&listener);
-    let (terminal, _) = bed.finish();
+    no_other_client(&listener);
+    let (terminal, _) = network.finish();
     assert_eq!(terminal["connections"]["syns_held"], 2, "{terminal}");
     assert_eq!(terminal["connections"]["syns_abandoned"], 1, "{terminal}");
 }
@@ -229,7 +229,7 @@ fn a_client_that_gives_up_leaves_no_state_and_can_retry() {
 const SHORT: Duration = Duration::from_millis(100);
 
 /// Returns the connection of the two on which data arrives, and the other.
-fn heard_first([one, other]: [TcpStream; 2]) -> (TcpStream, TcpStream) {
+fn first_with_data([one, other]: [TcpStream; 2]) -> (TcpStream, TcpStream) {
     for stream in [&one, &other] {
         stream.set_read_timeout(Some(SHORT)).unwrap();
     }
@@ -268,23 +268,23 @@ fn forged_syn(number: u16) -> Vec<u8> {
 fn a_flood_of_syns_is_bounded_by_the_table() {
     let terminal = "[intercept.confirm]\nmax_pending = 50\nrate = 200\n";
     let setup = Setup { terminal, ..CONFIRM };
-    let Some(bed) = Bed::build("confirm-flood", &setup) else { return };
+    let Some(network) = TestNetwork::build("confirm-flood", &setup) else { return };
     let raw = Some(Protocol::from(255));
-    let raw = bed.net.client.run(|| Socket::new(Domain::IPV4, Type::RAW, raw)).unwrap();
+    let raw = network.net.client.run(|| Socket::new(Domain::IPV4, Type::RAW, raw)).unwrap();
     let server = SocketAddr::new(SERVER.0.into(), 0).into();
     let sent = (0..5_000).filter(|&number| raw.send_to(&forged_syn(number), &server).is_ok());
     assert!(sent.count() > 1_000);
     // Later clients are refused while the table is full, and served soon afterwards.
-    let listener = bed.listen(SERVER.0, 9000);
+    let listener = network.listen(SERVER.0, 9000);
     let tries = (0..200).find_map(|_| {
-        let tried = bed.try_connect(SERVER.0, 9000, PATIENCE);
+        let tried = network.try_connect(SERVER.0, 9000, PATIENCE);
         if tried.is_err() {
             pause(SHORT);
         }
         tried.ok()
     });
     exchange(tries.expect("a place at last"), accepted(&listener), 10_000);
-    let (terminal, hub) = bed.finish();
+    let (terminal, hub) = network.finish();
     let count = |report: &serde_json::Value, key: &str| report["connections"][key].as_u64();
     assert!(count(&terminal, "peak_connections") <= Some(55), "{terminal}");
     assert!(terminal["connections"]["limited"]["confirming"].as_u64() >= Some(500), "{terminal}");
@@ -293,18 +293,18 @@ fn a_flood_of_syns_is_bounded_by_the_table() {
 
 #[test]
 fn without_a_hub_no_client_is_accepted() {
-    let Some(mut bed) = Bed::build("confirm-alone", &CONFIRM) else { return };
-    let listener = bed.listen(SERVER.0, 9000);
-    bed.kill_hub();
-    let error = bed.try_connect(SERVER.0, 9000, Duration::from_millis(1500)).unwrap_err();
+    let Some(mut network) = TestNetwork::build("confirm-alone", &CONFIRM) else { return };
+    let listener = network.listen(SERVER.0, 9000);
+    network.kill_hub();
+    let error = network.try_connect(SERVER.0, 9000, Duration::from_millis(1500)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut);
-    nobody_else(&listener);
+    no_other_client(&listener);
     // The terminal waits fourteen seconds for the hub, and then refuses waiting clients.
-    let error = bed.try_connect(SERVER.0, 9000, PATIENCE).unwrap_err();
+    let error = network.try_connect(SERVER.0, 9000, PATIENCE).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NetworkUnreachable);
-    bed.replace_hub();
-    let listener = bed.listen(SERVER.0, 9001);
-    let client = bed.connect(SERVER.0, 9001);
+    network.replace_hub();
+    let listener = network.listen(SERVER.0, 9001);
+    let client = network.connect(SERVER.0, 9001);
     exchange(client, accepted(&listener), 10_000);
 }
 
@@ -313,12 +313,12 @@ fn ports_can_have_different_accept_modes() {
     let rules = "[[accept_rule]]\nports = [22, 4444]\naccept = \"confirm\"\n\
                  [intercept.confirm]\nmax_pending = 4\nwhen_full = \"early\"\n";
     let setup = Setup { accept: "early", terminal: rules, ..CONFIRM };
-    let Some(bed) = Bed::build("confirm-rules", &setup) else { return };
-    assert_eq!(refused(&bed, SERVER.0.into(), 4444), ErrorKind::ConnectionRefused);
-    let mut early = bed.connect(SERVER.0, 4445);
+    let Some(network) = TestNetwork::build("confirm-rules", &setup) else { return };
+    assert_eq!(refused(&network, SERVER.0.into(), 4444), ErrorKind::ConnectionRefused);
+    let mut early = network.connect(SERVER.0, 4445);
     assert_eq!(early.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
     // Four wait for a server that does not respond; the table has no slot for the fifth.
-    let full = bed.net.server.run(|| {
+    let full = network.net.server.run(|| {
         let listener = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
         listener.bind(&SocketAddr::new(SERVER.0.into(), 22).into()).unwrap();
         listener.listen(0).unwrap();
@@ -333,21 +333,21 @@ fn ports_can_have_different_accept_modes() {
         (listener, waiting)
     });
     std::thread::scope(|scope| {
-        let bed = &bed;
-        let wait = move || bed.try_connect(SERVER.0, 22, Duration::from_millis(900)).is_err();
+        let network = &network;
+        let wait = move || network.try_connect(SERVER.0, 22, Duration::from_millis(900)).is_err();
         // Sequentially, because one client may open half of the new connections per second.
         let four = [(); 4].map(|()| {
             let client = scope.spawn(wait);
             pause(Duration::from_millis(100));
             client
         });
-        let fifth = bed.try_connect(SERVER.0, 22, SHORT * 5);
+        let fifth = network.try_connect(SERVER.0, 22, SHORT * 5);
         assert!(fifth.is_ok(), "answered early: {fifth:?}");
         for client in four {
             assert!(client.join().unwrap());
         }
     });
     drop(full);
-    let (terminal, _) = bed.finish();
+    let (terminal, _) = network.finish();
     assert!(terminal["connections"]["limited"]["confirming"].as_u64() >= Some(1), "{terminal}");
 }

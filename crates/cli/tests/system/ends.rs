@@ -1,6 +1,6 @@
 //! The end of a connection at one side appears at the other as the same kind of end.
 
-use crate::bed::{Bed, PATIENCE, Setup, content, have, pause, read_all};
+use crate::network::{PATIENCE, Setup, TestNetwork, content, have, pause, read_all};
 use socket2::SockRef;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -22,12 +22,12 @@ fn reset(stream: TcpStream) {
 
 #[test]
 fn a_half_closed_connection_stays_open_in_the_other_direction() {
-    let Some(bed) = Bed::build("half", &Setup::default()) else { return };
-    let listener = bed.listen(SERVER.0, 9000);
+    let Some(network) = TestNetwork::build("half", &Setup::default()) else { return };
+    let listener = network.listen(SERVER.0, 9000);
     let request = content(1, 200_000);
     let answer = content(2, 300_000);
     for client_first in [true, false] {
-        let client = bed.connect(SERVER.0, 9000);
+        let client = network.connect(SERVER.0, 9000);
         let server = accepted(&listener);
         let (mut first, mut second) =
             if client_first { (client, server) } else { (server, client) };
@@ -47,7 +47,7 @@ fn a_half_closed_connection_stays_open_in_the_other_direction() {
             second.shutdown(Shutdown::Write).unwrap();
         });
     }
-    let (terminal, hub) = bed.finish();
+    let (terminal, hub) = network.finish();
     for report in [terminal, hub] {
         assert!(report["connections"]["completed"].as_u64() >= Some(2), "{report}");
         assert_eq!(report["connections"]["reset_by_peer"], 0);
@@ -56,11 +56,11 @@ fn a_half_closed_connection_stays_open_in_the_other_direction() {
 
 #[test]
 fn data_arrives_after_the_sender_has_closed() {
-    let Some(bed) = Bed::build("last", &Setup::default()) else { return };
-    let listener = bed.listen(SERVER.0, 9000);
+    let Some(network) = TestNetwork::build("last", &Setup::default()) else { return };
+    let listener = network.listen(SERVER.0, 9000);
     let bytes = content(3, 1_000_000);
     for _ in 0..5 {
-        let mut client = bed.connect(SERVER.0, 9000);
+        let mut client = network.connect(SERVER.0, 9000);
         let mut server = accepted(&listener);
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -76,10 +76,10 @@ fn data_arrives_after_the_sender_has_closed() {
 
 #[test]
 fn a_reset_is_forwarded_as_a_reset() {
-    let Some(bed) = Bed::build("reset", &Setup::default()) else { return };
-    let listener = bed.listen(SERVER.0, 9000);
+    let Some(network) = TestNetwork::build("reset", &Setup::default()) else { return };
+    let listener = network.listen(SERVER.0, 9000);
     for by_client in [true, false] {
-        let mut client = bed.connect(SERVER.0, 9000);
+        let mut client = network.connect(SERVER.0, 9000);
         client.write_all(b"hello").unwrap();
         let mut server = accepted(&listener);
         server.read_exact(&mut [0; 5]).unwrap();
@@ -98,11 +98,11 @@ fn a_reset_is_forwarded_as_a_reset() {
 
 #[test]
 fn a_refused_connection_is_reset_with_early_accept() {
-    let Some(bed) = Bed::build("refused", &Setup::default()) else { return };
-    let mut client = bed.connect(SERVER.0, 9);
+    let Some(network) = TestNetwork::build("refused", &Setup::default()) else { return };
+    let mut client = network.connect(SERVER.0, 9);
     let (_, end) = read_all(&mut client);
     assert_eq!(end.expect_err("a refusal").kind(), ErrorKind::ConnectionReset);
-    let (terminal, hub) = bed.finish();
+    let (terminal, hub) = network.finish();
     assert_eq!(terminal["connections"]["refused"]["connection_refused"], 1, "{terminal}");
     assert_eq!(hub["connections"]["refused"]["connection_refused"], 1, "{hub}");
 }
@@ -113,7 +113,7 @@ fn a_refusal_is_forwarded_with_deferred_accept() {
         return;
     }
     let setup = Setup { accept: "confirm", limits: "connect = \"6s\"", ..Setup::default() };
-    let Some(bed) = Bed::build("confirm", &setup) else { return };
+    let Some(network) = TestNetwork::build("confirm", &setup) else { return };
     for (server, socks, http) in [
         ("10.3.0.2:9", "(5)", "502"),             // no listener
         ("10.3.0.77:9", "(4)", "502"),            // no host
@@ -122,7 +122,7 @@ fn a_refusal_is_forwarded_with_deferred_accept() {
         let address = format!("http://{server}/");
         let args = ["--silent", "--show-error", "--max-time", "20", &address];
         let said = |proxy: &[&str]| {
-            let output = bed.run_on_client("curl", &[&args, proxy].concat());
+            let output = network.run_on_client("curl", &[&args, proxy].concat());
             assert!(!output.status.success(), "{server} answers");
             String::from_utf8_lossy(&output.stderr).into_owned()
         };
@@ -132,28 +132,30 @@ fn a_refusal_is_forwarded_with_deferred_accept() {
         assert!(answer.contains(http), "{server} by CONNECT: {answer}");
     }
     // An existing server is reached.
-    let listener = bed.listen(SERVER.0, 9000);
+    let listener = network.listen(SERVER.0, 9000);
     let answering = std::thread::spawn(move || {
         let mut stream = accepted(&listener);
         let _ = stream.read(&mut [0; 1024]).unwrap();
         stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nyes").unwrap();
     });
     let args = ["--silent", "--proxy", "socks5h://10.1.0.1:1080", "http://10.3.0.2:9000/"];
-    assert_eq!(bed.succeed_on_client("curl", &args), "yes");
+    assert_eq!(network.succeed_on_client("curl", &args), "yes");
     answering.join().unwrap();
 }
 
 #[test]
 fn an_unresponsive_client_is_removed() {
     let limits = "keepalive = \"1s\"\nvanished = \"3s\"";
-    let Some(bed) = Bed::build("vanish", &Setup { limits, ..Setup::default() }) else { return };
-    let listener = bed.listen(SERVER.0, 9000);
-    let mut client = bed.connect(SERVER.0, 9000);
+    let Some(network) = TestNetwork::build("vanish", &Setup { limits, ..Setup::default() }) else {
+        return;
+    };
+    let listener = network.listen(SERVER.0, 9000);
+    let mut client = network.connect(SERVER.0, 9000);
     client.write_all(b"hello").unwrap();
     let mut server = accepted(&listener);
     server.read_exact(&mut [0; 5]).unwrap();
     let set = |up: bool| {
-        bed.net.client.run(|| {
+        network.net.client.run(|| {
             let mut net = rt::netlink::Netlink::open().unwrap();
             if up { net.set_up("eth0") } else { net.set_down("eth0") }.unwrap();
         });
@@ -163,7 +165,7 @@ fn an_unresponsive_client_is_removed() {
     assert_eq!(end.expect_err("a reset").kind(), ErrorKind::ConnectionReset);
     set(true);
     pause(Duration::from_millis(100));
-    let (terminal, _) = bed.finish();
+    let (terminal, _) = network.finish();
     let connections = &terminal["connections"];
     let gone = connections["vanished"].as_u64().max(connections["reset_by_sockets"].as_u64());
     assert!(gone >= Some(1), "{terminal}");

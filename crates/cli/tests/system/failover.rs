@@ -1,6 +1,6 @@
 //! Outages and backup paths with real programs, and connections without a hub.
 
-use crate::bed::{Bed, PATIENCE, Setup, have, pause, read_all};
+use crate::network::{PATIENCE, Setup, TestNetwork, have, pause, read_all};
 use crate::path::{change, lay};
 use crate::programs::nginx;
 use rt::netlink::{Route, sysctl};
@@ -37,23 +37,23 @@ pub(crate) fn lay_second(net: &Satellite) {
 const LARGE: usize = 20_000_000;
 
 /// Downloads the file `name` with curl through interception to `got-NAME`.
-fn curl(bed: &Bed, name: &str, most_seconds: u32) -> Output {
+fn curl(network: &TestNetwork, name: &str, most_seconds: u32) -> Output {
     let (url, got) = (format!("http://10.3.0.2/{name}"), format!("got-{name}"));
     let most = most_seconds.to_string();
     let args = ["--silent", "--show-error", "--fail", "--max-time", &most, "--output", &got, &url];
-    bed.run_on_client("curl", &args)
+    network.run_on_client("curl", &args)
 }
 
-fn got(bed: &Bed, name: &str) -> Vec<u8> {
-    fs::read(bed.dir.join(format!("got-{name}"))).unwrap_or_default()
+fn got(network: &TestNetwork, name: &str) -> Vec<u8> {
+    fs::read(network.dir.join(format!("got-{name}"))).unwrap_or_default()
 }
 
 /// Runs a download with an outage of so many seconds in its middle.
-fn download_with_an_outage(bed: &Bed, seconds: u64) -> Output {
+fn download_with_an_outage(network: &TestNetwork, seconds: u64) -> Output {
     std::thread::scope(|scope| {
-        let download = scope.spawn(|| curl(bed, "large", 180));
+        let download = scope.spawn(|| curl(network, "large", 180));
         pause(Duration::from_secs(1));
-        bed.link.outage(Span::from_secs(seconds)).expect("the emulator listens");
+        network.link.outage(Span::from_secs(seconds)).expect("the emulator listens");
         download.join().expect("curl was run")
     })
 }
@@ -62,16 +62,16 @@ fn outlasts(name: &str, lengths: &[u64]) {
     if !have(&["nginx", "curl"]) {
         return;
     }
-    let Some(bed) = Bed::build(name, &Setup::default()) else { return };
-    let _nginx = nginx(&bed);
-    let content = bed.file("large", LARGE);
+    let Some(network) = TestNetwork::build(name, &Setup::default()) else { return };
+    let _nginx = nginx(&network);
+    let content = network.file("large", LARGE);
     for &seconds in lengths {
-        let output = download_with_an_outage(&bed, seconds);
+        let output = download_with_an_outage(&network, seconds);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{seconds} s: {said}");
-        assert!(got(&bed, "large") == content, "{seconds} s: not the file's bytes");
+        assert!(got(&network, "large") == content, "{seconds} s: not the file's bytes");
     }
-    let (terminal, _) = bed.finish();
+    let (terminal, _) = network.finish();
     assert_eq!(terminal["connections"]["lost_with_peer"], 0);
     assert!(terminal["outages"].as_u64() >= Some(lengths.len() as u64), "{terminal}");
 }
@@ -94,17 +94,17 @@ fn an_outage_beyond_the_limit_fails_a_download_visibly() {
         return;
     }
     let setup = Setup { limits: "outage = \"2s\"", ..Setup::default() };
-    let Some(bed) = Bed::build("beyond", &setup) else { return };
-    let _nginx = nginx(&bed);
-    let content = bed.file("large", LARGE);
-    let output = download_with_an_outage(&bed, 6);
+    let Some(network) = TestNetwork::build("beyond", &setup) else { return };
+    let _nginx = nginx(&network);
+    let content = network.file("large", LARGE);
+    let output = download_with_an_outage(&network, 6);
     assert!(!output.status.success(), "a download that was cut short");
-    let part = got(&bed, "large");
+    let part = got(&network, "large");
     assert!(part.len() < content.len() && content.starts_with(&part), "{} bytes", part.len());
     // New connections work again.
     pause(Duration::from_secs(5));
-    assert!(curl(&bed, "large", 30).status.success());
-    assert!(got(&bed, "large") == content);
+    assert!(curl(&network, "large", 30).status.success());
+    assert!(got(&network, "large") == content);
 }
 
 #[test]
@@ -114,22 +114,22 @@ fn new_connections_use_the_backup_path_while_open_ones_wait() {
     }
     let tables = "[health]\nhold = \"1s\"\nprobe = \"500ms\"\n";
     let setup = Setup { second: true, terminal_tables: tables, ..Setup::default() };
-    let Some(bed) = Bed::build("second", &setup) else { return };
-    let _nginx = nginx(&bed);
-    let (large, small) = (bed.file("large", LARGE), bed.file("small", 100_000));
+    let Some(network) = TestNetwork::build("second", &setup) else { return };
+    let _nginx = nginx(&network);
+    let (large, small) = (network.file("large", LARGE), network.file("small", 100_000));
     std::thread::scope(|scope| {
-        let running = scope.spawn(|| curl(&bed, "large", 60));
+        let running = scope.spawn(|| curl(&network, "large", 60));
         pause(Duration::from_secs(1));
-        bed.link.outage(Span::from_secs(12)).expect("the emulator listens");
+        network.link.outage(Span::from_secs(12)).expect("the emulator listens");
         pause(Duration::from_secs(1));
         // In seconds; the outage is longer.
-        let new = (0..3).any(|_| curl(&bed, "small", 2).status.success());
+        let new = (0..3).any(|_| curl(&network, "small", 2).status.success());
         assert!(new && !running.is_finished(), "by the second link");
-        assert!(got(&bed, "small") == small);
+        assert!(got(&network, "small") == small);
         assert!(running.join().expect("curl was run").status.success());
     });
-    assert!(got(&bed, "large") == large);
-    let (terminal, _) = bed.finish();
+    assert!(got(&network, "large") == large);
+    let (terminal, _) = network.finish();
     assert_eq!(terminal["connections"]["lost_with_peer"], 0);
     let ways = terminal["peers"].as_array().expect("a list").iter();
     let ways: Vec<_> = ways.filter_map(|way| way["peer"].as_str()).collect();
@@ -140,10 +140,10 @@ fn new_connections_use_the_backup_path_while_open_ones_wait() {
 fn without_a_hub_connections_bypass_the_gateway_until_it_returns() {
     let tables = "[fail]\nunreachable = \"open\"\n[health]\nhold = \"1s\"\nprobe = \"200ms\"\n";
     let setup = Setup { terminal_tables: tables, ..Setup::default() };
-    let Some(mut bed) = Bed::build("open", &setup) else { return };
-    let listener = bed.listen(SERVER.0, 9000);
-    let by = |bed: &Bed| {
-        let mut client = bed.connect(SERVER.0, 9000);
+    let Some(mut network) = TestNetwork::build("open", &setup) else { return };
+    let listener = network.listen(SERVER.0, 9000);
+    let by = |network: &TestNetwork| {
+        let mut client = network.connect(SERVER.0, 9000);
         let (mut server, seen) = listener.accept().expect("a connection");
         let mut heard = [0; 5];
         client.write_all(b"hello").unwrap();
@@ -151,27 +151,28 @@ fn without_a_hub_connections_bypass_the_gateway_until_it_returns() {
         assert_eq!(&heard, b"hello");
         (seen, client.local_addr().unwrap())
     };
-    assert_eq!(by(&bed).0.ip(), HUB_WAN.0, "by way of the hub");
-    bed.kill_hub();
+    assert_eq!(by(&network).0.ip(), HUB_WAN.0, "by way of the hub");
+    network.kill_hub();
     // Until the outage is detected they wait.
     pause(Duration::from_secs(3));
-    let (seen, own) = by(&bed);
+    let (seen, own) = by(&network);
     assert_eq!(seen, own, "straight from the client");
     // The proxy connects directly.
     let way = Way::Socks5((testbed::addresses::TERMINAL_LAN.0, 1080).into());
     let address = (SERVER.0, 9000).into();
-    let mut client = bed.net.client.run(|| connect(way, address, PATIENCE)).expect("by the proxy");
+    let mut client =
+        network.net.client.run(|| connect(way, address, PATIENCE)).expect("by the proxy");
     let (mut server, seen) = listener.accept().expect("a connection");
     assert_eq!(seen.ip(), TERMINAL.0, "from the terminal");
     server.write_all(b"direct").unwrap();
     drop(server);
     assert_eq!(read_all(&mut client).0, b"direct");
-    bed.replace_hub();
+    network.replace_hub();
     assert!((0..50).any(|_| {
         pause(Duration::from_millis(100));
-        by(&bed).0.ip() == HUB_WAN.0
+        by(&network).0.ip() == HUB_WAN.0
     }));
-    let (terminal, _) = bed.finish();
+    let (terminal, _) = network.finish();
     assert!(terminal["connections"]["direct"].as_u64() >= Some(1), "{terminal}");
     assert_eq!(terminal["connections"]["bypass_activations"], 1);
 }
@@ -180,16 +181,16 @@ fn without_a_hub_connections_bypass_the_gateway_until_it_returns() {
 fn without_a_hub_connections_are_refused_if_configured() {
     let tables = "[fail]\nunreachable = \"refuse\"\n[health]\nhold = \"1s\"\nprobe = \"200ms\"\n";
     let setup = Setup { terminal_tables: tables, accept: "confirm", ..Setup::default() };
-    let Some(mut bed) = Bed::build("refused", &setup) else { return };
-    let _listener = bed.listen(SERVER.0, 9000);
-    bed.kill_hub();
+    let Some(mut network) = TestNetwork::build("refused", &setup) else { return };
+    let _listener = network.listen(SERVER.0, 9000);
+    network.kill_hub();
     pause(Duration::from_secs(3));
-    bed.try_connect(SERVER.0, 9000, PATIENCE).expect_err("intercepted: told at once");
+    network.try_connect(SERVER.0, 9000, PATIENCE).expect_err("intercepted: refused at once");
     let way = Way::Socks5((testbed::addresses::TERMINAL_LAN.0, 1080).into());
     let address = (SERVER.0, 9000).into();
-    let told = bed.net.client.run(|| connect(way, address, PATIENCE));
-    told.expect_err("by SOCKS5, in words");
-    bed.drain_terminal();
-    let terminal = bed.ended_terminal();
+    let refused = network.net.client.run(|| connect(way, address, PATIENCE));
+    refused.expect_err("by SOCKS5");
+    network.drain_terminal();
+    let terminal = network.ended_terminal();
     assert!(terminal["connections"]["refused"]["network_unreachable"].as_u64() >= Some(2));
 }

@@ -12,13 +12,13 @@
 //! program is missing, a test reports this and is skipped.
 
 mod auto;
-mod bed;
 mod confirm;
 mod crowd;
 mod ends;
 mod failover;
 mod faults;
 mod life;
+mod network;
 mod packets;
 mod path;
 mod programs;

@@ -1,6 +1,6 @@
 //! Traffic that is forwarded unsplit, parallel to split connections.
 
-use crate::bed::{Bed, Setup, have, pause};
+use crate::network::{Setup, TestNetwork, have, pause};
 use rt::netlink::{Netlink, sysctl};
 use serde_json::Value;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
@@ -15,18 +15,18 @@ use testbed::addresses::{CLIENT, SERVER};
 const CARRY: &str = "[forward]\ninterfaces = [\"lan\"]\nrefuse = [\"udp/443\"]\n";
 const HOME: &str = "[forward]\nnetworks = [\"10.1.0.0/24\", \"fd00:1::/64\"]\n";
 
-fn build(name: &str, setup: &Setup<'_>) -> Option<Bed> {
+fn build(name: &str, setup: &Setup<'_>) -> Option<TestNetwork> {
     if let Err(error) = std::fs::metadata("/dev/net/tun") {
         eprintln!("skipped: /dev/net/tun: {error}");
         return None;
     }
     let setup = Setup { terminal_tables: CARRY, hub_tables: HOME, ..*setup };
-    Bed::build(name, &setup)
+    TestNetwork::build(name, &setup)
 }
 
 /// Opens a UDP socket on the client or the server.
-fn udp(bed: &Bed, at_server: bool, address: impl Into<IpAddr>, port: u16) -> UdpSocket {
-    let host = if at_server { &bed.net.server } else { &bed.net.client };
+fn udp(network: &TestNetwork, at_server: bool, address: impl Into<IpAddr>, port: u16) -> UdpSocket {
+    let host = if at_server { &network.net.server } else { &network.net.client };
     let address = SocketAddr::new(address.into(), port);
     let socket = host.run(|| UdpSocket::bind(address)).expect("a free port");
     socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
@@ -44,8 +44,8 @@ fn echo(socket: &UdpSocket, done: &AtomicBool) {
     }
 }
 
-fn raw(bed: &Bed, at_server: bool, protocol: i32) -> Socket {
-    let host = if at_server { &bed.net.server } else { &bed.net.client };
+fn raw(network: &TestNetwork, at_server: bool, protocol: i32) -> Socket {
+    let host = if at_server { &network.net.server } else { &network.net.client };
     let make = || Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::from(protocol)));
     let socket = host.run(make).expect("root may");
     socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
@@ -78,12 +78,12 @@ fn udp_and_icmp_are_forwarded_during_a_download() {
         rates: "rate_up = \"8mbit\"\nrate_down = \"8mbit\"\nround_trip = \"80ms\"",
         ..Setup::default()
     };
-    let Some(bed) = build("packets", &setup) else { return };
-    let listener = bed.listen(SERVER.0, 9000);
-    let mut download = bed.connect(SERVER.0, 9000);
+    let Some(network) = build("packets", &setup) else { return };
+    let listener = network.listen(SERVER.0, 9000);
+    let mut download = network.connect(SERVER.0, 9000);
     let (mut server, _) = listener.accept().unwrap();
     let done = AtomicBool::new(false);
-    let far = [udp(&bed, true, SERVER.0, 5000), udp(&bed, true, SERVER.1, 5000)];
+    let far = [udp(&network, true, SERVER.0, 5000), udp(&network, true, SERVER.1, 5000)];
     thread::scope(|scope| {
         let done = &done;
         scope.spawn(move || {
@@ -108,7 +108,7 @@ fn udp_and_icmp_are_forwarded_during_a_download() {
         for (from, to) in
             [(IpAddr::from(CLIENT.0), IpAddr::from(SERVER.0)), (CLIENT.1.into(), SERVER.1.into())]
         {
-            let near = udp(&bed, false, from, 0);
+            let near = udp(&network, false, from, 0);
             near.connect(SocketAddr::new(to, 5000)).unwrap();
             let mut answered = 0;
             // The last two exceed the packet size of the link, and that of the LAN.
@@ -127,12 +127,12 @@ fn udp_and_icmp_are_forwarded_during_a_download() {
         if have(&["ping"]) {
             let (v4, v6) = (SERVER.0.to_string(), SERVER.1.to_string());
             for to in [v4, v6] {
-                bed.succeed_on_client("ping", &["-c", "5", "-i", "0.2", "-w", "10", &to]);
+                network.succeed_on_client("ping", &["-c", "5", "-i", "0.2", "-w", "10", &to]);
             }
         }
         done.store(true, Ordering::Relaxed);
     });
-    let (terminal, hub) = bed.finish();
+    let (terminal, hub) = network.finish();
     for report in [&terminal, &hub] {
         let carried = &report["connections"]["forwarded"];
         assert!(carried["sent"].as_u64() >= Some(90), "{carried}");
@@ -144,21 +144,21 @@ fn udp_and_icmp_are_forwarded_during_a_download() {
 /// Traffic without ports and handshake: ESP, and TCP with only one visible direction.
 #[test]
 fn ipsec_and_one_way_flows_are_forwarded_unchanged() {
-    let Some(bed) = build("one-way", &Setup::default()) else { return };
+    let Some(network) = build("one-way", &Setup::default()) else { return };
     let to = SockAddr::from(SocketAddr::from((SERVER.0, 0)));
     let esp = [0, 0, 1, 7, 0, 0, 0, 1, 0xde, 0xad, 0xbe, 0xef];
-    let (near, far) = (raw(&bed, false, 50), raw(&bed, true, 50));
+    let (near, far) = (raw(&network, false, 50), raw(&network, true, 50));
     near.send_to(&esp, &to).unwrap();
     assert_eq!(await_raw(&far, &esp), IpAddr::from(CLIENT.0));
     // Data of an established flow, and a SYN-ACK whose SYN took another path.
-    let (near, far) = (raw(&bed, false, 6), raw(&bed, true, 6));
+    let (near, far) = (raw(&network, false, 6), raw(&network, true, 6));
     for flags in [0x18, 0x12] {
         let mut segment = vec![0x15, 0xb3, 0x27, 0x0f, 0, 0, 0, 1, 0, 0, 0, 2, 0x50, flags, 1, 0];
         segment.extend([0, 0, 0, 0]);
         near.send_to(&segment, &to).unwrap();
         assert_eq!(await_raw(&far, &segment), IpAddr::from(CLIENT.0));
     }
-    let (terminal, hub) = bed.finish();
+    let (terminal, hub) = network.finish();
     assert!(terminal["connections"]["forwarded"]["sent"].as_u64() >= Some(3), "{terminal}");
     assert!(hub["connections"]["forwarded"]["received"].as_u64() >= Some(3), "{hub}");
     // Only the test's own connection check was intercepted.
@@ -168,38 +168,38 @@ fn ipsec_and_one_way_flows_are_forwarded_unchanged() {
 /// QUIC's port is refused immediately, so that browsers use TCP; spoofed sources are dropped.
 #[test]
 fn refused_ports_are_answered_and_spoofed_sources_dropped() {
-    let Some(bed) = build("refused", &Setup::default()) else { return };
-    let quic = udp(&bed, false, CLIENT.0, 0);
+    let Some(network) = build("refused", &Setup::default()) else { return };
+    let quic = udp(&network, false, CLIENT.0, 0);
     quic.connect(SocketAddr::from((SERVER.0, 443))).unwrap();
     quic.send(b"hello").unwrap();
     let answer = quic.recv(&mut [0; 16]).unwrap_err();
     assert_eq!(answer.kind(), ErrorKind::ConnectionRefused, "at once");
-    let far = udp(&bed, true, SERVER.0, 5000);
+    let far = udp(&network, true, SERVER.0, 5000);
     far.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
     let other = Ipv4Addr::new(192, 0, 2, 77);
-    bed.net.client.run(|| Netlink::open()?.add_address("eth0", other.into(), 32)).unwrap();
-    let foreign = udp(&bed, false, other, 0);
-    let own = udp(&bed, false, CLIENT.0, 0);
+    network.net.client.run(|| Netlink::open()?.add_address("eth0", other.into(), 32)).unwrap();
+    let foreign = udp(&network, false, other, 0);
+    let own = udp(&network, false, CLIENT.0, 0);
     for (socket, arrives) in [(&own, true), (&foreign, false)] {
         socket.send_to(b"hello", SocketAddr::from((SERVER.0, 5000))).unwrap();
         assert_eq!(far.recv_from(&mut [0; 16]).is_ok(), arrives);
     }
-    let (_, hub) = bed.finish();
+    let (_, hub) = network.finish();
     assert_eq!(hub["connections"]["forwarded"]["foreign_source"], 1);
 }
 
 /// Packets bypass a gateway that was killed.
 #[test]
 fn packets_bypass_a_killed_terminal_gateway() {
-    let Some(mut bed) = build("packets-killed", &Setup::default()) else { return };
-    let far = udp(&bed, true, SERVER.0, 5000);
-    let near = udp(&bed, false, CLIENT.0, 0);
+    let Some(mut network) = build("packets-killed", &Setup::default()) else { return };
+    let far = udp(&network, true, SERVER.0, 5000);
+    let near = udp(&network, false, CLIENT.0, 0);
     let arrives = |bytes: &[u8]| {
         near.send_to(bytes, SocketAddr::from((SERVER.0, 5000))).unwrap();
         far.recv_from(&mut [0; 16]).is_ok()
     };
     assert!(arrives(b"carried"));
-    bed.kill_terminal();
+    network.kill_terminal();
     assert!(arrives(b"forwarded"));
 }
 
@@ -213,13 +213,14 @@ fn without_a_hub_packets_bypass_the_gateway_as_connections_do() {
     let fail = "[fail]\nunreachable = \"open\"\n[health]\nhold = \"1s\"\nprobe = \"200ms\"\n";
     let tables = format!("{CARRY}{fail}");
     let setup = Setup { terminal_tables: &tables, hub_tables: HOME, ..Setup::default() };
-    let Some(mut bed) = Bed::build("openpackets", &setup) else { return };
+    let Some(mut network) = TestNetwork::build("openpackets", &setup) else { return };
     // The default of some distributions, which requires an address on the tunnel.
-    for end in [&bed.net.terminal, &bed.net.hub] {
+    for end in [&network.net.terminal, &network.net.hub] {
         end.run(|| sysctl("net.ipv4.conf.all.rp_filter", "2")).expect("root may");
     }
-    let listener = bed.listen(SERVER.0, 9000);
-    let (client, server) = (udp(&bed, false, CLIENT.0, 5000), udp(&bed, true, SERVER.0, 5000));
+    let listener = network.listen(SERVER.0, 9000);
+    let (client, server) =
+        (udp(&network, false, CLIENT.0, 5000), udp(&network, true, SERVER.0, 5000));
     let answered = |words: &[u8]| {
         let mut buffer = [0; 100];
         client.send_to(words, (SERVER.0, 5000)).unwrap();
@@ -228,15 +229,15 @@ fn without_a_hub_packets_bypass_the_gateway_as_connections_do() {
         client.recv(&mut buffer).is_ok_and(|len| &buffer[..len] == words)
     };
     assert!(answered(b"carried"));
-    bed.kill_hub();
+    network.kill_hub();
     pause(Duration::from_secs(3));
-    let own = bed.connect(SERVER.0, 9000).local_addr().unwrap();
+    let own = network.connect(SERVER.0, 9000).local_addr().unwrap();
     assert_eq!(listener.accept().expect("a connection").1, own, "straight from the client");
     assert!(answered(b"past the gateway"));
-    bed.replace_hub();
+    network.replace_hub();
     pause(Duration::from_secs(4));
     assert!(answered(b"carried again"));
-    let (terminal, hub) = bed.finish();
+    let (terminal, hub) = network.finish();
     let carried = |report: &Value, what: &str| {
         report["connections"]["forwarded"][what].as_u64().expect("a counter")
     };

@@ -1,6 +1,6 @@
 //! A router between the gateways, whose second link has a smaller MTU.
 
-use crate::bed::{PATIENCE, content, gateway, pause, read_all, report_of};
+use crate::network::{PATIENCE, content, gateway, pause, read_all, report_of};
 use rt::netlink::{Netlink, NetlinkError, Route, VethEnd, sysctl};
 use serde_json::Value;
 use std::io::Write;
@@ -106,7 +106,7 @@ pub(crate) fn change(
     host: &Host,
     work: impl FnOnce(&mut Netlink) -> Result<(), NetlinkError> + Send,
 ) {
-    host.run(|| work(&mut Netlink::open()?)).expect("the kernel does as it is told");
+    host.run(|| work(&mut Netlink::open()?)).expect("the kernel accepts the change");
 }
 
 fn mtu(report: &Value) -> u64 {

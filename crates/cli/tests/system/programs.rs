@@ -1,6 +1,6 @@
 //! Third-party clients and servers.
 
-use crate::bed::{Bed, Setup, have};
+use crate::network::{Setup, TestNetwork, have};
 use serde_json::Value;
 use std::fs;
 use std::process::Command;
@@ -10,8 +10,8 @@ const SOCKS: &str = "socks5h://10.1.0.1:1080";
 const CONNECT: &str = "http://10.1.0.1:3128";
 
 /// Starts nginx on the server for both address families with the test's directory.
-pub(crate) fn nginx(bed: &Bed) -> Process {
-    let dir = bed.dir.display();
+pub(crate) fn nginx(network: &TestNetwork) -> Process {
+    let dir = network.dir.display();
     let config = format!(
         "daemon off; pid {dir}/nginx.pid; error_log stderr; worker_processes 1; user root;\n\
          events {{ worker_connections 1024; }}\n\
@@ -19,10 +19,10 @@ pub(crate) fn nginx(bed: &Bed) -> Process {
          fastcgi_temp_path {dir}/fastcgi; uwsgi_temp_path {dir}/uwsgi; scgi_temp_path {dir}/scgi;\n\
          server {{ listen 80; listen [::]:80; root {dir}; }} }}\n"
     );
-    fs::write(bed.dir.join("nginx.conf"), config).expect("room on the disk");
-    let path = bed.dir.join("nginx.conf");
+    fs::write(network.dir.join("nginx.conf"), config).expect("room on the disk");
+    let path = network.dir.join("nginx.conf");
     let path = path.to_str().expect("a plain path");
-    bed.start_on_server("nginx", &["-e", "stderr", "-c", path], 80)
+    network.start_on_server("nginx", &["-e", "stderr", "-c", path], 80)
 }
 
 #[test]
@@ -30,9 +30,9 @@ fn nginx_serves_curl_over_every_route() {
     if !have(&["nginx", "curl"]) {
         return;
     }
-    let Some(bed) = Bed::build("nginx", &Setup::default()) else { return };
-    let _nginx = nginx(&bed);
-    let content = bed.file("large", 3_000_000);
+    let Some(network) = TestNetwork::build("nginx", &Setup::default()) else { return };
+    let _nginx = nginx(&network);
+    let content = network.file("large", 3_000_000);
     for (way, args) in [
         ("intercepted", &["http://10.3.0.2/large"][..]),
         ("intercepted, IPv6", &["http://[fd00:3::2]/large"]),
@@ -41,12 +41,12 @@ fn nginx_serves_curl_over_every_route() {
         ("CONNECT", &["--proxy", CONNECT, "--proxytunnel", "http://10.3.0.2/large"]),
     ] {
         let common = ["--silent", "--show-error", "--fail", "--max-time", "30", "--output", "got"];
-        bed.succeed_on_client("curl", &[&common, args].concat());
-        let got = fs::read(bed.dir.join("got")).expect("what curl got");
+        network.succeed_on_client("curl", &[&common, args].concat());
+        let got = fs::read(network.dir.join("got")).expect("what curl got");
         assert!(got == content, "{way}: {} bytes, not the file's", got.len());
-        fs::remove_file(bed.dir.join("got")).expect("a file to remove");
+        fs::remove_file(network.dir.join("got")).expect("a file to remove");
     }
-    let (terminal, hub) = bed.finish();
+    let (terminal, hub) = network.finish();
     assert!(terminal["connections"]["accepted"].as_u64() >= Some(6), "{terminal}");
     assert!(hub["connections"]["connected"].as_u64() >= Some(6), "{hub}");
     assert_eq!(terminal["connections"]["bad_requests"], 0);
@@ -61,11 +61,11 @@ fn the_server_sees_the_clients_own_address_if_configured() {
         hub: "source = \"client\"\nclients = [\"10.1.0.0/16\", \"fd00:1::/32\"]",
         ..Setup::default()
     };
-    let Some(bed) = Bed::build("source", &setup) else { return };
+    let Some(network) = TestNetwork::build("source", &setup) else { return };
     for (server, client) in [("10.3.0.2", "10.1.0.2"), ("fd00:3::2", "fd00:1::2")] {
         let server: std::net::IpAddr = server.parse().unwrap();
-        let listener = bed.listen(server, 9000);
-        let stream = bed.connect(server, 9000);
+        let listener = network.listen(server, 9000);
+        let stream = network.connect(server, 9000);
         let (_, seen) = listener.accept().expect("a connection");
         assert_eq!(seen, stream.local_addr().unwrap());
         assert_eq!(seen.ip().to_string(), client);
@@ -77,10 +77,10 @@ fn two_hundred_parallel_downloads_are_complete() {
     if !have(&["nginx", "curl"]) {
         return;
     }
-    let Some(bed) = Bed::build("crowd", &Setup::default()) else { return };
-    let _nginx = nginx(&bed);
-    let content = bed.file("small", 40_000);
-    bed.succeed_on_client(
+    let Some(network) = TestNetwork::build("crowd", &Setup::default()) else { return };
+    let _nginx = nginx(&network);
+    let content = network.file("small", 40_000);
+    network.succeed_on_client(
         "curl",
         &[
             "--silent",
@@ -98,10 +98,10 @@ fn two_hundred_parallel_downloads_are_complete() {
         ],
     );
     for number in 1..=200 {
-        let got = fs::read(bed.dir.join(format!("got_{number}"))).expect("what curl got");
+        let got = fs::read(network.dir.join(format!("got_{number}"))).expect("what curl got");
         assert!(got == content, "download {number} has {} bytes", got.len());
     }
-    let (terminal, _) = bed.finish();
+    let (terminal, _) = network.finish();
     assert!(terminal["connections"]["peak_connections"].as_u64() >= Some(100), "{terminal}");
 }
 
@@ -110,11 +110,11 @@ fn iperf3_runs_in_both_directions_at_once() {
     if !have(&["iperf3"]) {
         return;
     }
-    let Some(bed) = Bed::build("iperf3", &Setup::default()) else { return };
+    let Some(network) = TestNetwork::build("iperf3", &Setup::default()) else { return };
     // iperf3 serves one test; the readiness check is a connection of its own.
-    let _server = bed.start_on_server("iperf3", &["--server", "--port", "5201"], 5201);
+    let _server = network.start_on_server("iperf3", &["--server", "--port", "5201"], 5201);
     let args = ["--client", "10.3.0.2", "--time", "3", "--bidir", "--json", "--parallel", "2"];
-    let report = bed.succeed_on_client("iperf3", &args);
+    let report = network.succeed_on_client("iperf3", &args);
     let report: Value = serde_json::from_str(&report).expect("iperf3's report");
     assert!(report.get("error").is_none(), "{}", report["error"]);
     for direction in ["sum_received", "sum_received_bidir_reverse"] {
@@ -128,10 +128,10 @@ fn rsync_over_ssh_copies_in_both_directions() {
     if !have(&["sshd", "ssh", "ssh-keygen", "rsync"]) {
         return;
     }
-    let Some(bed) = Bed::build("ssh", &Setup::default()) else { return };
-    let _sshd = sshd(&bed);
-    let dir = bed.dir.display();
-    let content = bed.file("original", 1_000_000);
+    let Some(network) = TestNetwork::build("ssh", &Setup::default()) else { return };
+    let _sshd = sshd(&network);
+    let dir = network.dir.display();
+    let content = network.file("original", 1_000_000);
     let shell = format!(
         "ssh -F none -i {dir}/client_key -o StrictHostKeyChecking=no -o BatchMode=yes \
          -o UserKnownHostsFile={dir}/known -o IdentitiesOnly=yes -o LogLevel=ERROR"
@@ -140,18 +140,18 @@ fn rsync_over_ssh_copies_in_both_directions() {
     for (number, server) in ["10.3.0.2", "[fd00:3::2]"].into_iter().enumerate() {
         let up = format!("root@{server}:{dir}/up{number}");
         let down = format!("down{number}");
-        bed.succeed_on_client("rsync", &["-e", &shell, "original", &up]);
-        bed.succeed_on_client("rsync", &["-e", &shell, &up, &down]);
-        assert!(fs::read(bed.dir.join(down)).expect("a copy") == content, "{server}");
+        network.succeed_on_client("rsync", &["-e", &shell, "original", &up]);
+        network.succeed_on_client("rsync", &["-e", &shell, &up, &down]);
+        assert!(fs::read(network.dir.join(down)).expect("a copy") == content, "{server}");
     }
 }
 
-fn sshd(bed: &Bed) -> Process {
-    let dir = bed.dir.display();
+fn sshd(network: &TestNetwork) -> Process {
+    let dir = network.dir.display();
     for key in ["host_key", "client_key"] {
         let made = Command::new("ssh-keygen")
             .args(["-q", "-t", "ed25519", "-N", "", "-f", key])
-            .current_dir(&bed.dir)
+            .current_dir(&network.dir)
             .status();
         assert!(made.expect("ssh-keygen starts").success());
     }
@@ -162,9 +162,9 @@ fn sshd(bed: &Bed) -> Process {
          AuthorizedKeysFile {dir}/client_key.pub\nPermitRootLogin yes\nStrictModes no\n\
          UsePAM no\nPidFile none\n"
     );
-    fs::write(bed.dir.join("sshd.conf"), config).expect("room on the disk");
-    let path = bed.dir.join("sshd.conf");
+    fs::write(network.dir.join("sshd.conf"), config).expect("room on the disk");
+    let path = network.dir.join("sshd.conf");
     let path = path.to_str().expect("a plain path");
     // sshd requires an absolute path.
-    bed.start_on_server("/usr/sbin/sshd", &["-D", "-e", "-f", path], 22)
+    network.start_on_server("/usr/sbin/sshd", &["-D", "-e", "-f", path], 22)
 }

@@ -1,6 +1,6 @@
 //! Two-segment splitting: one gateway at the hub, and none at the terminal.
 
-use crate::bed::{self, PATIENCE, content, exchange, pause, read_all};
+use crate::network::{self, PATIENCE, content, exchange, pause, read_all};
 use rt::emulator::Handle;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -13,33 +13,33 @@ use testbed::addresses::{CLIENT, HUB_WAN, SERVER};
 use testbed::{Host, Process, Satellite, SatelliteConfig};
 
 /// Running client, router, link, gateway and server.
-struct Bed {
+struct TestNetwork {
     net: Satellite,
     link: Handle,
     gateway: Process,
     emulator: Option<JoinHandle<()>>,
 }
 
-impl Bed {
+impl TestNetwork {
     /// Builds everything and waits until the gateway accepts connections; `None`, with a message on
     /// standard error, where the machine does not allow it. `keys` are those of `[single]`.
     fn build(link: &str, keys: &str) -> Option<Self> {
         let config = format!("role = \"single\"\n[single]\nsatellite = [\"sat\"]\n{keys}");
-        Self::build_with(link, |hub| bed::gateway(hub, &config))
+        Self::build_with(link, |hub| network::gateway(hub, &config))
     }
 
-    /// As [`Bed::build`], with the gateway that `start` starts on the hub.
+    /// As [`TestNetwork::build`], with the gateway that `start` starts on the hub.
     fn build_with(link: &str, start: impl FnOnce(&Host) -> Process) -> Option<Self> {
         if let Err(refusal) = testbed::permission::check() {
             eprintln!("skipped: {refusal}");
             return None;
         }
         let net = Satellite::new(&SatelliteConfig::default()).expect("namespaces and wires");
-        let (link, emulator) = bed::emulate(&net, link);
+        let (link, emulator) = network::emulate(&net, link);
         let gateway = start(&net.hub);
-        let mut bed = Self { net, link, gateway, emulator: Some(emulator) };
-        bed.await_gateway();
-        Some(bed)
+        let mut network = Self { net, link, gateway, emulator: Some(emulator) };
+        network.await_gateway();
+        Some(network)
     }
 
     /// The gateway accepts before it connects to the server; without it the server would refuse.
@@ -69,11 +69,11 @@ impl Bed {
     }
 
     fn finish(mut self) -> Value {
-        bed::report_of(&mut self.gateway)
+        network::report_of(&mut self.gateway)
     }
 }
 
-impl Drop for Bed {
+impl Drop for TestNetwork {
     fn drop(&mut self) {
         self.link.stop();
         if let Some(emulator) = self.emulator.take() {
@@ -87,13 +87,13 @@ const OWN: &str = "source = \"own\"\nrate = \"38mbit\"\nround_trip = \"80ms\"\n"
 
 #[test]
 fn data_is_complete_in_both_directions_and_half_closes_are_independent() {
-    let Some(bed) = Bed::build(LINK, OWN) else { return };
-    let listener = bed.listen(9000);
-    let client = bed.connect(9000);
+    let Some(network) = TestNetwork::build(LINK, OWN) else { return };
+    let listener = network.listen(9000);
+    let client = network.connect(9000);
     let (server, seen) = listener.accept().unwrap();
     assert_eq!(seen.ip(), IpAddr::V4(HUB_WAN.0), "by way of the gateway");
     exchange(client, server, 4_000_000);
-    let report = bed.finish();
+    let report = network.finish();
     assert_eq!(report["role"], "single");
     assert!(report["single"]["bytes_to_satellite"].as_u64() >= Some(4_000_000), "{report}");
     assert!(report["connections"]["completed"].as_u64() >= Some(1), "{report}");
@@ -102,9 +102,9 @@ fn data_is_complete_in_both_directions_and_half_closes_are_independent() {
 #[test]
 fn the_server_sees_the_client_and_a_reset_is_forwarded() {
     let keys = "congestion = \"cubic\"\ninitial_window = 32\nnetworks = [\"10.1.0.0/24\"]\n";
-    let Some(bed) = Bed::build(LINK, keys) else { return };
-    let listener = bed.listen(9000);
-    let mut client = bed.connect(9000);
+    let Some(network) = TestNetwork::build(LINK, keys) else { return };
+    let listener = network.listen(9000);
+    let mut client = network.connect(9000);
     let (mut server, seen) = listener.accept().unwrap();
     assert_eq!(seen.ip(), IpAddr::V4(CLIENT.0));
     client.write_all(b"asked").unwrap();
@@ -121,26 +121,26 @@ fn the_server_sees_the_client_and_a_reset_is_forwarded() {
     let (got, end) = read_all(&mut client);
     assert!(got == answer, "{} bytes", got.len());
     assert_eq!(end.expect_err("not a clean end").kind(), ErrorKind::ConnectionReset);
-    let report = bed.finish();
+    let report = network.finish();
     assert_eq!(report["single"]["congestion"], "cubic");
     assert!(report["connections"]["reset_by_sockets"].as_u64() >= Some(1), "{report}");
 }
 
 #[test]
 fn a_refusal_is_forwarded_as_a_reset() {
-    let Some(bed) = Bed::build(LINK, OWN) else { return };
-    let mut client = bed.connect(9999);
+    let Some(network) = TestNetwork::build(LINK, OWN) else { return };
+    let mut client = network.connect(9999);
     let (got, end) = read_all(&mut client);
     assert!(got.is_empty());
     assert_eq!(end.expect_err("nobody listens").kind(), ErrorKind::ConnectionReset);
-    let report = bed.finish();
+    let report = network.finish();
     assert_eq!(report["connections"]["refused"]["connection_refused"], 2, "{report}");
 }
 
 #[test]
 fn two_hundred_parallel_connections_are_complete() {
-    let Some(bed) = Bed::build(LINK, OWN) else { return };
-    let listener = bed.listen(9000);
+    let Some(network) = TestNetwork::build(LINK, OWN) else { return };
+    let listener = network.listen(9000);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for _ in 0..200 {
@@ -153,9 +153,9 @@ fn two_hundred_parallel_connections_are_complete() {
             }
         });
         for seed in 0..200_u8 {
-            let bed = &bed;
+            let network = &network;
             scope.spawn(move || {
-                let mut client = bed.connect(9000);
+                let mut client = network.connect(9000);
                 client.write_all(&[seed]).unwrap();
                 let (got, end) = read_all(&mut client);
                 end.expect("a clean end");
@@ -163,7 +163,7 @@ fn two_hundred_parallel_connections_are_complete() {
             });
         }
     });
-    let report = bed.finish();
+    let report = network.finish();
     assert!(report["connections"]["peak_connections"].as_u64() > Some(50), "{report}");
 }
 
@@ -189,10 +189,10 @@ fn it_reports_its_status_and_reloads_its_limits() {
             socket.display()
         )
     };
-    let start = |hub: &Host| bed::gateway_from(hub, &file, &config(50));
-    let Some(mut bed) = Bed::build_with(LINK, start) else { return };
-    let listener = bed.listen(9000);
-    let client = bed.connect(9000);
+    let start = |hub: &Host| network::gateway_from(hub, &file, &config(50));
+    let Some(mut network) = TestNetwork::build_with(LINK, start) else { return };
+    let listener = network.listen(9000);
+    let client = network.connect(9000);
     let (server, _) = listener.accept().unwrap();
     let status = ask(&socket, "status");
     assert_eq!(status["gateway"]["role"], "single", "{status}");
@@ -204,9 +204,9 @@ fn it_reports_its_status_and_reloads_its_limits() {
     let refusal = ask(&socket, "capture");
     assert!(refusal["error"].as_str().is_some_and(|text| text.contains("inner traffic")));
     // An invalid file changes nothing, a valid one what can be changed.
-    let reload = |bed: &mut Bed, text: String| {
+    let reload = |network: &mut TestNetwork, text: String| {
         std::fs::write(&file, text).expect("room on the disk");
-        let pid = bed.gateway.child().id().to_string();
+        let pid = network.gateway.child().id().to_string();
         let sent = std::process::Command::new("kill").args(["-HUP", &pid]).status();
         assert!(sent.is_ok_and(|status| status.success()), "SIGHUP was not sent");
     };
@@ -216,13 +216,13 @@ fn it_reports_its_status_and_reloads_its_limits() {
             ask(&socket, "status")["limit"] == limit
         })
     };
-    reload(&mut bed, "role = \"single\"\n".into());
+    reload(&mut network, "role = \"single\"\n".into());
     pause(Duration::from_millis(300));
     assert!(limit_is(50));
-    reload(&mut bed, config(7));
+    reload(&mut network, config(7));
     assert!(limit_is(7));
     // The open connection continues.
     exchange(client, server, 100_000);
-    bed.finish();
+    network.finish();
     let _ = std::fs::remove_dir_all(&folder);
 }

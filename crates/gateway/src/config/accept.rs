@@ -1,71 +1,72 @@
-//! When clients are told that their connection stands: `accept`, `[[accept_rule]]`, and what
-//! bounds those that wait.
+//! The point in time at which a client's connection is accepted: `accept`, `[[accept_rule]]`, and
+//! the limits on intercepted connections that wait for their server (`intercept.confirm`).
 
 use super::read;
 use super::reader::{Reader, Section};
 use crate::intercept::{ConfirmRule, PortRange, Prefix};
 use crate::proxy::{ClientProtocol, Destination, PROTOCOLS};
 
-/// When a client is told that its connection stands.
+/// When the gateway accepts a client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AcceptMode {
-    /// At once: a round trip is saved; a refusal reaches the client as a reset.
+    /// Before the server has accepted. Saves one round trip over the satellite; a refusal by the
+    /// server reaches the client as a reset.
     Early,
-    /// Once the server has answered: a refusal is a refusal.
+    /// After the server has accepted. A refusal by the server reaches the client as a refusal.
     Confirm,
 }
 
-/// When clients are told that their connections stand, by where they go.
+/// Accept modes by destination and client protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcceptRules {
-    /// The first that fits decides.
+    /// Rules in the order of the file; the first matching rule applies.
     pub rules: Vec<AcceptRule>,
-    /// For those that no rule fits.
+    /// The mode of connections that match no rule.
     pub others: AcceptMode,
 }
 
-/// When clients are told, for connections to some networks and ports.
+/// The accept mode of connections to some networks and ports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcceptRule {
-    /// To these networks; to all, and to names, when empty.
+    /// Destination networks; empty: any destination, also names.
     pub networks: Vec<Prefix>,
-    /// To these ports; to all when empty.
+    /// Destination ports; empty: any.
     pub ports: Vec<PortRange>,
-    /// Of clients by these protocols; by all when empty.
+    /// Client protocols; empty: any.
     pub protocols: Vec<ClientProtocol>,
-    /// When they are told.
+    /// The mode of connections that match.
     pub accept: AcceptMode,
 }
 
-/// What bounds intercepted clients that wait for their server's answer.
+/// Limits on intercepted connections in `confirm` mode that wait for their server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConfirmSection {
-    /// So many at once.
+    /// Maximum number of waiting connections.
     pub max_pending: u32,
-    /// So many new ones a second.
+    /// Maximum number of new ones per second.
     pub rate: u32,
-    /// What becomes of those beyond that.
+    /// Treatment of connections above the limits.
     pub when_full: WhenFull,
 }
 
-/// What becomes of intercepted clients beyond the bounds.
+/// Treatment of intercepted connections above the limits of [`ConfirmSection`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenFull {
-    /// They are refused at once.
+    /// They are refused immediately.
     Refuse,
-    /// They are answered early.
+    /// They are accepted early.
     Early,
 }
 
 impl Default for ConfirmSection {
-    /// 1,024 at once, 500 new ones a second; beyond that they are refused.
+    /// Returns 1,024 waiting connections, 500 new ones per second, and refusal above that.
     fn default() -> Self {
         Self { max_pending: 1024, rate: 500, when_full: WhenFull::Refuse }
     }
 }
 
 impl AcceptRules {
-    /// When a client is told that wants to be connected to `destination` by `protocol`.
+    /// Returns the mode of a connection to `destination` that a client requested by `protocol`.
     pub(crate) fn mode_for(
         &self,
         protocol: ClientProtocol,
@@ -84,18 +85,18 @@ impl AcceptRules {
         self.rules.iter().find(fits).map_or(self.others, |rule| rule.accept)
     }
 
-    /// Whether any intercepted connection is confirmed.
+    /// Returns whether any intercepted connection is accepted in `confirm` mode.
     pub(crate) fn confirms_intercepted(&self) -> bool {
         let mut modes = self.intercepted().map(|rule| rule.accept).chain([self.others]);
         modes.any(|mode| mode == AcceptMode::Confirm)
     }
 
-    /// The rules for intercepted connections.
+    /// Returns the rules that apply to intercepted connections.
     fn intercepted(&self) -> impl Iterator<Item = &AcceptRule> {
         self.rules.iter().filter(|rule| rule.is_for(ClientProtocol::Intercepted))
     }
 
-    /// The same in the packet filter's words.
+    /// Returns the rules for intercepted connections in the form of the packet filter.
     pub(crate) fn for_interception(&self) -> Vec<ConfirmRule> {
         let rule = |rule: &AcceptRule| ConfirmRule {
             networks: rule.networks.clone(),
@@ -115,7 +116,7 @@ impl AcceptRule {
 const MODES: [(&str, AcceptMode); 2] =
     [("early", AcceptMode::Early), ("confirm", AcceptMode::Confirm)];
 
-/// `accept` and `[[accept_rule]]`.
+/// Reads `accept` and `[[accept_rule]]`.
 pub(super) fn read_rules(reader: &mut Reader<'_>, top: &mut Section<'_>) -> Option<AcceptRules> {
     let others = top.or(reader, "accept", AcceptMode::Early, |r, i| i.word(r, &MODES));
     let mut rules = Some(Vec::new());
@@ -139,7 +140,7 @@ pub(super) fn read_rules(reader: &mut Reader<'_>, top: &mut Section<'_>) -> Opti
     Some(AcceptRules { rules: rules?, others: others? })
 }
 
-/// `confirm` of `[intercept]`.
+/// Reads `intercept.confirm`.
 pub(super) fn read_confirm(
     reader: &mut Reader<'_>,
     intercept: &mut Section<'_>,

@@ -1,7 +1,7 @@
-//! A configuration as keys and values, to tell what has changed from one to the next.
+//! A configuration as keys and values, for the comparison of two configurations.
 //!
-//! Every structure is taken apart whole, so that a new field does not compile until it has its
-//! line here. Secrets have a fingerprint here and never their value.
+//! Every structure is destructured completely, so that a new field does not compile until it is
+//! listed here. A secret is represented by a fingerprint, never by its value.
 
 use super::{
     AcceptMode, AcceptRule, AcceptRules, ClassSection, Config, ConfirmSection, FailSection,
@@ -12,17 +12,17 @@ use super::{
 };
 use crate::reach::Destinations;
 use relay::PrivateKey;
-use relay::health::Demands;
+use relay::health::HealthCriteria;
 use relay::plan::{Plan, Rates};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Keys with the names of their tables, and values as a file would say them.
+/// Keys with the names of their tables, and values as they are written in a file.
 type Entries = BTreeMap<String, String>;
 
 impl Config {
-    /// All that is configured, usual values included.
+    /// Returns all settings, including defaults.
     pub(crate) fn entries(&self) -> Entries {
         let all = &mut Entries::new();
         let Self {
@@ -122,7 +122,8 @@ fn path_entries(all: &mut Entries, path: &PathSection) {
 }
 
 fn health_entries(all: &mut Entries, health: &HealthSection) {
-    let HealthSection { demands: Demands { hold, most_loss, most_round_trip }, probe } = health;
+    let HealthSection { demands: HealthCriteria { hold, most_loss, most_round_trip }, probe } =
+        health;
     put(all, "health.hold", hold.to_string());
     put(all, "health.probe", optional(probe.as_ref(), "usual"));
     put(all, "health.loss", optional(most_loss.as_ref(), "any"));
@@ -400,7 +401,7 @@ fn plan_entries(all: &mut Entries, section: &PlanSection) {
     put(all, &format!("{table}.terminals"), list(terminals));
 }
 
-/// The first that fits decides, so they go by their places.
+/// Adds class number `at`. The number is part of the key because the first matching class applies.
 fn class_entries(all: &mut Entries, at: usize, class: &ClassSection) {
     let ClassSection { name, ports, networks, dscp, level, weight } = class;
     let levels = super::plans::LEVELS.iter().find(|(_, known)| known == level);

@@ -1,21 +1,21 @@
-//! `[fail]` at a terminal: what becomes of new connections while no hub answers, and beyond the
+//! `[fail]` at a terminal: treatment of new connections while no hub is reachable, and above the
 //! limit on connections.
 
 use super::reader::{Reader, Section};
 
-/// What becomes of new connections that the gateway cannot carry now.
+/// Treatment of new connections that the gateway cannot relay now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenFail {
-    /// They wait until it can.
+    /// They wait until the gateway can relay them.
     Wait,
-    /// They are refused at once.
+    /// They are refused immediately.
     Refuse,
-    /// They go their ordinary way, without the gateway.
+    /// They bypass the gateway.
     Open,
 }
 
 impl WhenFail {
-    /// As the configuration says it.
+    /// Returns the value as it is written in the configuration.
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Wait => "wait",
@@ -25,25 +25,25 @@ impl WhenFail {
     }
 }
 
-/// What becomes of new connections, when.
+/// The treatment of new connections in each case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailSection {
-    /// While no path has a hub that answers.
+    /// While no path has a reachable hub.
     pub unreachable: WhenFail,
-    /// Beyond `limits.connections`.
+    /// Above `limits.connections`.
     pub full: WhenFail,
 }
 
 impl FailSection {
-    /// Whether the disposition of new connections depends on the state of the paths.
+    /// Returns whether the treatment of new connections depends on the state of the paths.
     pub(crate) fn depends_on_paths(self) -> bool {
         self.unreachable != WhenFail::Wait
     }
 }
 
 impl Default for FailSection {
-    /// An outage ends, so new connections wait for that; a table may stay full, so clients hear at
-    /// once that it is.
+    /// Returns `wait` for an outage, which is expected to end, and `refuse` for a full table, which
+    /// may stay full.
     fn default() -> Self {
         Self { unreachable: WhenFail::Wait, full: WhenFail::Refuse }
     }

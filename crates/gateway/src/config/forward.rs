@@ -1,10 +1,10 @@
-//! `[forward]`: what is carried as it is, at both ends.
+//! `[forward]`: packets that are forwarded unsplit, at terminals and hubs.
 
 use super::read::{self, read_marking};
 use super::reader::{Item, Reader, Section};
 use super::{ForwardSection, values};
 
-/// Protocols by names that people use.
+/// Names of IP protocols and their numbers.
 const PROTOCOLS: [(&str, &[u8]); 8] = [
     ("tcp", &[6]),
     ("udp", &[17]),
@@ -16,7 +16,7 @@ const PROTOCOLS: [(&str, &[u8]); 8] = [
     ("igmp", &[2]),
 ];
 
-/// Reads it; `hub`: of a hub, which says where replies go instead of what is taken.
+/// Reads the table. At a hub it has the networks for replies instead of a selection of packets.
 pub(super) fn read(
     reader: &mut Reader<'_>,
     top: &mut Section<'_>,
@@ -77,7 +77,7 @@ fn protocol(reader: &mut Reader<'_>, item: Item<'_>) -> Option<Vec<u8>> {
     })
 }
 
-/// `udp/443`, `tcp/8000-8080`.
+/// Reads one entry of `refuse`, such as `udp/443` or `tcp/8000-8080`.
 fn refused(reader: &mut Reader<'_>, item: Item<'_>) -> Option<(u8, crate::intercept::PortRange)> {
     let expected = format!("\"udp/\" or \"tcp/\" and {}", values::PORTS);
     item.parsed(reader, &expected, |text| match text.split_once('/')? {

@@ -1,24 +1,24 @@
-//! Where a terminal's hub is: an address, or a name that has addresses.
+//! The address of a terminal's hub: an IP address, or a host name.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Octets of the longest name, without a dot at its end (RFC 1035 §2.3.4).
-const LONGEST_NAME: usize = 253;
+/// Maximum length of a host name in octets, without a final dot (RFC 1035 §2.3.4).
+const MAX_NAME_OCTETS: usize = 253;
 
-/// The hub's address and port, or its name and port.
+/// The hub's IP address or host name, with its port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HubAddress {
-    /// An address, which is the one that is used.
+    /// An IP address and port.
     Address(SocketAddr),
-    /// A name, whose addresses are looked up, and its port.
+    /// A host name, which the gateway resolves, and a port.
     Name(Arc<str>, u16),
 }
 
 impl HubAddress {
-    /// The address, if it is one.
+    /// Returns the IP address, or `None` for a host name.
     pub fn address(&self) -> Option<SocketAddr> {
         match self {
             Self::Address(address) => Some(*address),
@@ -26,7 +26,8 @@ impl HubAddress {
         }
     }
 
-    /// Any port of the family of the address; for a name, of both families.
+    /// Returns the wildcard address and port 0, in the family of the address; for a name, a socket
+    /// of both families.
     pub(super) fn any_port(&self) -> SocketAddr {
         match self {
             Self::Address(SocketAddr::V4(_)) => (Ipv4Addr::UNSPECIFIED, 0).into(),
@@ -47,7 +48,8 @@ impl fmt::Display for HubAddress {
 impl FromStr for HubAddress {
     type Err = ();
 
-    /// An address as the standard library takes it, or a host name (RFC 1123 §2.1), with a port.
+    /// Parses an IP address with a port as the standard library does, or a host name (RFC 1123
+    /// §2.1) with a port.
     fn from_str(text: &str) -> Result<Self, ()> {
         if let Ok(address) = text.parse() {
             return Ok(Self::Address(address));
@@ -59,9 +61,9 @@ impl FromStr for HubAddress {
             (1..=63).contains(&label.len())
                 && label.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
         };
-        // A last label of digits is an address that was mistyped.
+        // A name whose last label consists of digits is a mistyped address.
         let is_number = |label: &str| label.bytes().all(|b| b.is_ascii_digit());
-        let fits = plain.len() <= LONGEST_NAME
+        let fits = plain.len() <= MAX_NAME_OCTETS
             && plain.split('.').all(is_label)
             && !plain.rsplit('.').next().is_some_and(is_number);
         if fits && port != 0 { Ok(Self::Name(name.into(), port)) } else { Err(()) }
@@ -73,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_and_names_are_told_apart() {
+    fn addresses_and_names_are_distinguished() {
         for text in ["192.0.2.1:7000", "[2001:db8::1]:7000"] {
             let address = text.parse::<HubAddress>().unwrap();
             assert_eq!((address.address(), address.to_string()), (text.parse().ok(), text.into()));

@@ -1,4 +1,4 @@
-//! `[limits]`: bounds and times, for all together, for each terminal and for each client.
+//! `[limits]`: bounds and timeouts, in total, for each terminal and for each client.
 
 use super::read::{positive_span, whole_seconds};
 use super::reader::{Reader, Section};
@@ -68,7 +68,7 @@ pub(super) fn read(reader: &mut Reader<'_>, top: &mut Section<'_>) -> Option<Lim
     })
 }
 
-/// What one of many may take: `connections`, `rate` and `burst` of `section`.
+/// Reads `connections`, `rate` and `burst` of `section`: the quota of a terminal or a client.
 pub(super) fn read_share(
     reader: &mut Reader<'_>,
     section: &mut Section<'_>,

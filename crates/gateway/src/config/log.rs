@@ -1,47 +1,47 @@
-//! `[log]`: what is written about what happens, and how.
+//! `[log]`: level and format of the log.
 
 use super::reader::{Reader, Section};
 use tracing::level_filters::LevelFilter;
 
-/// What is written about what happens, and how.
+/// Settings of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogSection {
-    /// From which level on; the environment's `BENTPIPE_LOG` has the last word.
+    /// Minimum level; the environment variable `BENTPIPE_LOG` overrides it.
     pub level: LogLevel,
-    /// How lines look.
+    /// Format of the lines.
     pub format: LogFormat,
-    /// Whether there is a line for each connection, at its end.
+    /// Whether each connection is logged at its end.
     pub connections: bool,
 }
 
-/// From which level on something is written.
+/// Level of a log message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogLevel {
-    /// What ends the gateway.
+    /// Causes that end the gateway.
     Error,
-    /// What needs somebody.
+    /// Conditions that need an operator's action.
     Warn,
-    /// What an operator wants to have seen.
+    /// Changes of state of interest to an operator.
     Info,
-    /// What became of each connection, step by step.
+    /// Steps of each connection.
     Debug,
-    /// Everything.
+    /// All messages.
     Trace,
 }
 
-/// How lines of the log look.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
-    /// For people.
+    /// Text.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
 impl LogLevel {
     const ALL: [Self; 5] = [Self::Error, Self::Warn, Self::Info, Self::Debug, Self::Trace];
 
-    /// As a configuration says it.
+    /// Returns the value as it is written in the configuration.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -52,7 +52,7 @@ impl LogLevel {
         }
     }
 
-    /// As the subscriber has it.
+    /// Returns the level as the subscriber's filter.
     pub(crate) const fn filter(self) -> LevelFilter {
         match self {
             Self::Error => LevelFilter::ERROR,
@@ -65,7 +65,7 @@ impl LogLevel {
 }
 
 impl LogFormat {
-    /// As a configuration says it.
+    /// Returns the value as it is written in the configuration.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -75,7 +75,7 @@ impl LogFormat {
 }
 
 impl Default for LogSection {
-    /// From `info` on, as text.
+    /// Returns level `info`, as text.
     fn default() -> Self {
         Self { level: LogLevel::Info, format: LogFormat::Text, connections: false }
     }

@@ -1,4 +1,4 @@
-//! What of a new configuration can take the place of the old one while the gateway runs.
+//! Applying a changed configuration to a running gateway.
 
 use super::{
     Config, HubSection, InterceptSection, Limits, LinkSection, LogSection, PathSection, Role,
@@ -6,24 +6,24 @@ use super::{
 };
 use std::collections::BTreeSet;
 
-/// What becomes of one key when a configuration is read again.
+/// The effect of a reload on one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Change {
-    /// The key.
+    /// The key, with the names of its tables.
     pub(crate) key: String,
-    /// What was in force, `None` where the key had no meaning.
+    /// The value in force before the reload; `None` if the key did not exist.
     pub(crate) old: Option<String>,
-    /// What the file says now.
+    /// The value in the file.
     pub(crate) new: Option<String>,
-    /// Whether it is in force at once.
+    /// Whether the new value is in force after the reload; if not, it needs a restart.
     pub(crate) live: bool,
 }
 
 impl Config {
-    /// What is to be in force when `new` is read while `self` is: its values where they can
-    /// change in a running gateway, the old ones elsewhere; and what that means, by key.
+    /// Returns the configuration that is in force after `new` is read while `self` runs, and the
+    /// changed keys. A value that cannot change in a running gateway keeps the value of `self`.
     pub(crate) fn merged(&self, new: &Self) -> (Self, Vec<Change>) {
-        // Taken apart whole: a new field has to be given its place.
+        // Destructured completely, so that a new field does not compile until it is handled here.
         let Self {
             role,
             security: _,
@@ -41,7 +41,7 @@ impl Config {
             forward: _,
             deprecated: _,
         } = new;
-        // Whether there are keys is decided at the start; a hub's list of them can change.
+        // The security suite is chosen at the start; a hub's list of keys can change.
         let keyed = matches!(self.security, SecuritySection::Noise(_));
         let same = keyed == matches!(new.security, SecuritySection::Noise(_));
         let LinkSection {
@@ -56,7 +56,8 @@ impl Config {
         } = link;
         let link = LinkSection { rate_up: *rate_up, rate_down: *rate_down, ..self.link.clone() };
         let paths = self.paths.iter().map(|path| path_like(path, paths)).collect();
-        // Buffers and patience are what a session began with, places what the hub did.
+        // Sessions were created with these buffers and timeouts, and the hub with this number of
+        // terminals.
         let Limits { memory, memory_total, outage, terminals, .. } = self.limits;
         let limits = Limits { memory, memory_total, outage, terminals, ..limits.clone() };
         let LogSection { level, format: _, connections } = log;
@@ -64,7 +65,7 @@ impl Config {
         let role = match (&self.role, role) {
             (Role::Terminal(old), Role::Terminal(new)) => Role::Terminal(terminal(old, new)),
             (Role::Hub(old), Role::Hub(new)) => Role::Hub(hub(old, new, same)),
-            // Nothing of a gateway without a partner changes while it runs, nor does a role.
+            // A single gateway applies no change while it runs, and a role never changes.
             (old @ Role::Single(_), _)
             | (old @ Role::Terminal(_), Role::Hub(_) | Role::Single(_))
             | (old @ Role::Hub(_), Role::Terminal(_) | Role::Single(_)) => old.clone(),
@@ -85,7 +86,7 @@ impl Config {
     }
 }
 
-/// A path that runs, with the rates of the one of its name in `new`.
+/// Returns the running path `old` with the rates of the path of the same name in `new`.
 fn path_like(old: &PathSection, new: &[PathSection]) -> PathSection {
     let mut path = old.clone();
     if let Some(PathSection { link, .. }) = new.iter().find(|path| path.name == old.name) {
@@ -101,7 +102,8 @@ fn terminal(old: &TerminalSection, new: &TerminalSection) -> TerminalSection {
 }
 
 fn hub(old: &HubSection, new: &HubSection, same_security: bool) -> HubSection {
-    // The list is that of the other kind of security: by it nobody would be known, or nobody's key.
+    // The new list is for the other security suite: its terminals have no keys, or keys that this
+    // hub does not check.
     if !same_security {
         return HubSection { terminals: old.terminals.clone(), ..new.clone() };
     }
@@ -113,7 +115,8 @@ fn hub(old: &HubSection, new: &HubSection, same_security: bool) -> HubSection {
     HubSection { terminals: terminals.collect(), ..new.clone() }
 }
 
-/// What `new` says differently from `old`, and whether it is so in `merged`.
+/// Returns the keys whose values differ between `old` and `new`, and whether `merged` has the new
+/// value.
 fn changes(old: &Config, new: &Config, merged: &Config) -> Vec<Change> {
     let (old, new, merged) = (old.entries(), new.entries(), merged.entries());
     let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
@@ -142,7 +145,7 @@ mod tests {
                        [socks5]\nlisten = \"127.0.0.1:1080\"\n";
 
     #[test]
-    fn what_can_change_is_taken_and_what_cannot_is_named() {
+    fn a_reload_reports_keys_that_need_a_restart() {
         let old = config(OLD);
         let new = config(
             "accept = \"confirm\"\n[link]\npeer = \"192.0.2.2:7000\"\nrate_up = \"2mbit\"\n\
@@ -180,9 +183,9 @@ mod tests {
         let rates = merged.paths.iter().map(|path| path.link.rate_up.unwrap().to_string());
         assert_eq!(rates.collect::<Vec<_>>(), ["3.000 Mbit/s", "2.000 Mbit/s"]);
         assert_eq!(merged.paths[0].weight, 1);
-        let told: Vec<_> =
+        let reported: Vec<_> =
             changes.iter().map(|change| (change.key.as_str(), change.live)).collect();
-        assert_eq!(told, [("path.\"ku\".rate_up", true), ("path.\"ku\".weight", false)]);
+        assert_eq!(reported, [("path.\"ku\".rate_up", true), ("path.\"ku\".weight", false)]);
     }
 
     #[test]
@@ -196,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_for_another_kind_of_security_strikes_nobody_off() {
+    fn a_list_for_another_suite_removes_no_terminal() {
         let key = relay::PrivateKey::generate(&mut crate::SystemEntropy);
         let public = key.public();
         let old = format!(
@@ -212,7 +215,7 @@ mod tests {
         assert!(hub.terminals[0].key.is_some());
         let of_security =
             |change: &&Change| change.key == "security" || change.key.starts_with("terminal");
-        let told: Vec<&Change> = changes.iter().filter(of_security).collect();
-        assert!(!told.is_empty() && told.iter().all(|change| !change.live), "{changes:?}");
+        let reported: Vec<&Change> = changes.iter().filter(of_security).collect();
+        assert!(!reported.is_empty() && reported.iter().all(|change| !change.live), "{changes:?}");
     }
 }

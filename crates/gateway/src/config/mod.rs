@@ -60,56 +60,56 @@ use units::{BitRate, Span};
 
 pub use accept::{AcceptMode, AcceptRule, AcceptRules, ConfirmSection, WhenFull};
 pub use paths::{HealthSection, PathSection};
-pub(crate) use paths::{MOST as MOST_PATHS, terminal_of};
+pub(crate) use paths::{MAX_PATHS, terminal_of};
 pub use plans::{ClassSection, Commitment, PlanSection};
-pub(crate) use plans::{commitments, for_relay, strangers};
+pub(crate) use plans::{commitments, for_relay, unknown_members};
 pub use quic::QuicMode;
-pub(crate) use read::MOST_LISTENERS;
+pub(crate) use read::MAX_PROXY_LISTENERS;
 pub use resolver::ResolverSection;
 pub use security::{KeySource, NoiseSection, PeerKey, SecuritySection};
 pub(crate) use share::Terms;
 pub use share::{ShareLimits, TerminalEntry};
 pub use single::SingleSection;
 
-/// Everything that a gateway is told.
+/// The configuration of a gateway.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Which end of the satellite link this is.
+    /// The function of this gateway, with the settings of that function.
     pub role: Role,
-    /// What secures the link.
+    /// The security suite of the link, with its keys.
     pub security: SecuritySection,
     /// The link between the two gateways.
     pub link: LinkSection,
-    /// A terminal's ways to its hubs, where there are more than the one in `link`.
+    /// A terminal's paths to its hubs, if there are more than the one in `link`.
     pub paths: Vec<PathSection>,
-    /// What is asked of a terminal's ways.
+    /// Health criteria of a terminal's paths.
     pub health: HealthSection,
-    /// What becomes of a terminal's new connections that cannot be carried.
+    /// Treatment of a terminal's new connections that cannot be relayed.
     pub fail: FailSection,
-    /// Bounds and times.
+    /// Bounds and timeouts.
     pub limits: Limits,
-    /// Which name servers are asked.
+    /// Name servers and their settings.
     pub resolver: ResolverSection,
-    /// Where rates that were found are remembered.
+    /// The file in which path metrics are cached.
     pub state: Option<PathBuf>,
-    /// Where the control socket is; `None`: the configuration says nothing of it.
+    /// The control socket; `None` if the configuration does not set it.
     pub control: Option<ControlSocket>,
-    /// Where metrics are had; nowhere when `None`.
+    /// The address that serves metrics; `None`: metrics are not served.
     pub metrics: Option<SocketAddr>,
-    /// What is written about what happens, and how.
+    /// Settings of the log.
     pub log: LogSection,
-    /// Whom a gateway becomes that root has started; nobody else when `None`.
+    /// The user that a gateway started by root switches to; `None`: it does not switch.
     pub user: Option<String>,
-    /// What is carried as it is; nothing when `None`.
+    /// Packets that are forwarded unsplit; `None`: none.
     pub forward: Option<ForwardSection>,
-    /// Keys of the file whose names are deprecated.
+    /// Deprecated names of keys in the file.
     pub deprecated: Vec<Deprecated>,
 }
 
 /// A key under a deprecated name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deprecated {
-    /// The line, counted from one.
+    /// The line number, from 1.
     pub line: usize,
     /// The deprecated name, with the names of its tables.
     pub former: String,
@@ -117,87 +117,87 @@ pub struct Deprecated {
     pub present: String,
 }
 
-/// What is carried as it is, beside the connections.
+/// Packets that are forwarded unsplit, in addition to the relayed connections.
 #[derive(Clone, Debug, Default)]
 pub struct ForwardSection {
-    /// Names what is written into the kernel's tables.
+    /// Identifies this gateway's entries in the kernel's tables.
     pub id: String,
     /// The TUN interface.
     pub device: String,
-    /// Its MTU, bytes.
+    /// The MTU of the TUN interface, bytes.
     pub mtu: u32,
-    /// A terminal's: the clients' interfaces; `lan*` is allowed.
+    /// At a terminal, the clients' interfaces; `lan*` is allowed.
     pub interfaces: Vec<String>,
-    /// Numbers of protocols that are carried; all when empty.
+    /// Numbers of the protocols that are forwarded; empty: all.
     pub protocols: Vec<u8>,
-    /// Destinations to carry to; all when empty.
+    /// Destinations that are forwarded; empty: all.
     pub include: Vec<Prefix>,
-    /// Destinations to leave alone.
+    /// Destinations that are not forwarded.
     pub exclude: Vec<Prefix>,
-    /// Ports of TCP and UDP to carry to; all when empty.
+    /// Ports of TCP and UDP that are forwarded; empty: all.
     pub include_ports: Vec<PortRange>,
-    /// Ports of TCP and UDP to leave alone.
+    /// Ports of TCP and UDP that are not forwarded.
     pub exclude_ports: Vec<PortRange>,
-    /// Protocol and ports that are refused with an ICMP message.
+    /// Protocols and ports that are refused with an ICMP message.
     pub refuse: Vec<(u8, PortRange)>,
-    /// A hub's: the networks of its terminals.
+    /// At a hub, the networks of its terminals.
     pub networks: Vec<Prefix>,
-    /// Mark, routing table and rule priority, when not the usual.
+    /// Mark, routing table and rule priority, where they are not the defaults.
     pub marking: Marking,
 }
 
-/// Which end of the satellite link this is, and what only that end is told.
+/// The function of a gateway, with the settings of that function.
 #[derive(Clone, Debug)]
 pub enum Role {
-    /// At the user's satellite terminal: takes the clients' connections.
+    /// At the user's satellite terminal: accepts the clients' connections.
     Terminal(TerminalSection),
-    /// At the hub: connects on to the servers.
+    /// At the hub: opens connections to the servers.
     Hub(HubSection),
-    /// At the sending earth station, with nothing at the other end: TCP on both sides.
+    /// At the sending earth station, without a peer gateway: TCP on both sides.
     Single(SingleSection),
 }
 
-/// What only a terminal is told.
+/// Settings of a terminal.
 #[derive(Clone, Debug)]
 pub struct TerminalSection {
-    /// By what the hub tells it from other terminals.
+    /// The name by which the hub identifies this terminal.
     pub name: String,
-    /// When clients are told that their connections stand.
+    /// When clients' connections are accepted.
     pub accept: AcceptRules,
-    /// Where SOCKS5 is spoken.
+    /// Addresses of the SOCKS5 proxy.
     pub socks5: Vec<SocketAddr>,
-    /// Where HTTP CONNECT is spoken.
+    /// Addresses of the HTTP CONNECT proxy.
     pub connect: Vec<SocketAddr>,
-    /// Transparent interception, when wanted.
+    /// Transparent interception; `None`: off.
     pub intercept: Option<InterceptSection>,
 }
 
 /// Transparent interception at a terminal.
 #[derive(Clone, Debug)]
 pub struct InterceptSection {
-    /// Names what is written into the kernel's tables.
+    /// Identifies this gateway's entries in the kernel's tables.
     pub id: String,
     /// The port of the transparent listeners.
     pub port: u16,
     /// The clients' interfaces; `lan*` is allowed.
     pub interfaces: Vec<String>,
-    /// Ports to take; all when empty.
+    /// Ports that are intercepted; empty: all.
     pub include_ports: Vec<PortRange>,
-    /// Ports to leave alone.
+    /// Ports that are not intercepted.
     pub exclude_ports: Vec<PortRange>,
-    /// Destinations to take; all when empty.
+    /// Destinations that are intercepted; empty: all.
     pub include: Vec<Prefix>,
-    /// Destinations to leave alone.
+    /// Destinations that are not intercepted.
     pub exclude: Vec<Prefix>,
-    /// What becomes of QUIC from the same interfaces.
+    /// Treatment of QUIC from the same interfaces.
     pub quic: QuicMode,
-    /// What bounds clients that wait for their server's answer.
+    /// Limits on connections that wait for their server.
     pub confirm: ConfirmSection,
-    /// Mark, routing table and rule priority, when not the usual.
+    /// Mark, routing table and rule priority, where they are not the defaults.
     pub marking: Marking,
 }
 
-/// The numbers that interception writes into the kernel's tables, where they are not the usual.
+/// The numbers that interception uses in the kernel's tables, where they are not the defaults.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Marking {
     /// The firewall mark.
@@ -208,120 +208,122 @@ pub struct Marking {
     pub priority: Option<u32>,
 }
 
-/// What only a hub is told.
+/// Settings of a hub.
 #[derive(Clone, Debug)]
 pub struct HubSection {
-    /// Names what is written into the kernel's tables.
+    /// Identifies this gateway's entries in the kernel's tables.
     pub id: String,
-    /// Whose address servers see.
+    /// The source address of connections to servers.
     pub source: SourceMode,
-    /// Whose addresses terminals may have servers see; any when empty.
+    /// Client addresses that terminals may use as source addresses; empty: any.
     pub clients: Vec<Prefix>,
-    /// Interfaces towards the servers, for replies to clients' addresses; all when empty.
+    /// Interfaces towards the servers, for replies to client addresses; empty: all.
     pub interfaces: Vec<String>,
-    /// Destinations that are refused, and exceptions from that.
+    /// Destinations that are refused, and exceptions.
     pub destinations: Destinations,
-    /// Whether the hub's own addresses and its links' are refused where no rule names them; unless
-    /// said otherwise they are when the hub listens beyond loopback.
+    /// Whether the hub's own addresses and those of its interfaces are refused if no rule names
+    /// them. The default is `true` if the hub listens on an address other than loopback.
     pub guarded: bool,
-    /// What is known of terminals, and not the same for all.
+    /// Settings of single terminals.
     pub terminals: Vec<TerminalEntry>,
-    /// Where a MAC scheduler is told how many connections each terminal has; nowhere when `None`.
+    /// The socket of a MAC scheduler that receives the number of connections of each terminal;
+    /// `None`: not sent.
     pub mac: Option<PathBuf>,
-    /// Who may have how much of the link.
+    /// Rate plans.
     pub plans: Vec<PlanSection>,
-    /// What goes first on the way from the hub.
+    /// Traffic classes, in the direction from the hub.
     pub classes: Vec<ClassSection>,
-    /// Mark, routing table and rule priority, when not the usual.
+    /// Mark, routing table and rule priority, where they are not the defaults.
     pub marking: Marking,
 }
 
-/// Whose address servers see.
+/// The source address of connections to servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceMode {
-    /// The hub's own.
+    /// The hub's own address.
     Own,
-    /// The client's, where the client's address is known and of the server's family.
+    /// The client's address, if it is known and of the server's address family.
     Client,
 }
 
 /// The link between the two gateways.
 #[derive(Clone, Debug)]
 pub struct LinkSection {
-    /// Where datagrams are received.
+    /// The address on which datagrams are received.
     pub listen: SocketAddr,
-    /// Where the hub is, at a terminal.
+    /// At a terminal, the hub's address.
     pub peer: Option<HubAddress>,
-    /// The rate from terminal to hub: IP bytes and [`LinkSection::overhead`]. `None`: it is found.
+    /// The rate from terminal to hub, of IP bytes and [`LinkSection::overhead`]; `None`: estimated.
     pub rate_up: Option<BitRate>,
-    /// The rate from hub to terminal: IP bytes and [`LinkSection::overhead`]. `None`: it is found.
+    /// The rate from hub to terminal, of IP bytes and [`LinkSection::overhead`]; `None`: estimated.
     pub rate_down: Option<BitRate>,
-    /// What decides how fast this side sends.
+    /// The controller of this side's sending rate.
     pub controller: Control,
-    /// The round trip to reckon with before one was measured.
+    /// The RTT that is assumed before the first sample.
     pub round_trip: Span,
-    /// The largest IP packet that is tried, in bytes; what the path takes of it is found.
+    /// Maximum size of an IP packet in bytes; path MTU discovery searches up to this size.
     pub mtu: u32,
     /// Bytes that the link adds to each IP packet.
     pub overhead: u32,
 }
 
-/// Bounds and times.
+/// Bounds and timeouts.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Connections at once.
+    /// Maximum number of connections.
     pub connections: u32,
-    /// Terminals at once, at a hub; `None`: 256, or as many as it knows if those are more.
+    /// At a hub, maximum number of connected terminals; `None`: 256, or the number of configured
+    /// terminals if that is greater.
     pub terminals: Option<u32>,
-    /// Bytes of buffer for each peer in each direction, beside 16 KiB for each connection; `None`:
-    /// what the rates ask for.
+    /// Buffer bytes for each peer in each direction, in addition to 16 KiB for each connection;
+    /// `None`: computed from the rates.
     pub memory: Option<u64>,
-    /// Bytes of buffer for all terminals of a hub together, in each direction, beside 16 KiB for each
-    /// connection; `None`: a quarter of the machine's memory.
+    /// Buffer bytes for all terminals of a hub together, in each direction, in addition to 16 KiB
+    /// for each connection; `None`: a quarter of the machine's memory.
     pub memory_total: Option<u64>,
-    /// What each terminal of a hub may take.
+    /// Quota of each terminal of a hub.
     pub terminal: ShareLimits,
-    /// What each client of a terminal may take.
+    /// Quota of each client of a terminal.
     pub client: ShareLimits,
-    /// How long the hub tries to reach a server.
+    /// Timeout of the hub's connection to a server.
     pub connect: Span,
-    /// How long an opening waits for the client's first bytes to ride with it.
+    /// Maximum delay of a stream's opening, so that the client's first bytes are sent with it.
     pub first_data_wait: Span,
-    /// How long a client may take to say to a proxy what it wants.
+    /// Timeout of a client's proxy handshake.
     pub handshake: Span,
-    /// Idle time after which TCP asks whether the other end is still there.
+    /// Idle time after which TCP sends a keep-alive segment.
     pub keepalive: Span,
-    /// How long the other end of a TCP connection may leave TCP without an answer.
+    /// Time after which TCP gives up a connection with unacknowledged data (RFC 5482).
     pub tcp_user_timeout: Span,
-    /// How long the link may be out before the connections over it are given up.
+    /// Duration of an outage of the link after which its connections are reset.
     pub outage: Span,
-    /// How long running connections may take to finish when the gateway is asked to stop.
+    /// Time for running connections to finish after the gateway was ordered to stop.
     pub drain: Span,
-    /// How long a connection may move no byte before it is ended; `None`: for ever.
+    /// Time without a transferred byte after which a connection is ended; `None`: unlimited.
     pub idle: Option<Span>,
-    /// Length of the prefix by which IPv6 clients are counted, bits.
+    /// Length in bits of the prefix by which IPv6 clients are counted.
     pub ipv6_prefix: u32,
 }
 
-/// Why a configuration was not taken: every mistake in the file.
+/// A rejected configuration, with every mistake in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
     /// The file.
     pub file: String,
-    /// What is wrong with it, by line.
+    /// The mistakes, by line.
     pub mistakes: Vec<Mistake>,
 }
 
-/// One thing that is wrong in a configuration.
+/// One mistake in a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// The line, counted from one.
+    /// The line number, from 1.
     pub line: usize,
     /// The key, with the names of its tables.
     pub key: String,
-    /// What stands there.
+    /// What the file has.
     pub found: String,
-    /// What should.
+    /// What is valid there.
     pub expected: String,
 }
 
@@ -344,7 +346,7 @@ impl Default for HubSection {
 }
 
 impl Default for LinkSection {
-    /// Any port, rates to be found, packets of 1,500 bytes, a round trip of 600 ms.
+    /// Returns any port, estimated rates, packets of up to 1,500 bytes, and an RTT of 600 ms.
     fn default() -> Self {
         Self {
             listen: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
@@ -360,9 +362,9 @@ impl Default for LinkSection {
 }
 
 impl Default for Limits {
-    /// 4,096 connections; 20 s to connect, 4 ms for first bytes, 10 s for a proxy's handshake,
-    /// keep-alive after 60 s, a peer that says nothing for 120 s has vanished, outages of up to
-    /// 120 s, and 10 s to finish. Idle connections stay, and IPv6 clients count by their /64.
+    /// Returns 4,096 connections; 20 s to connect, 4 ms for first bytes, 10 s for a proxy
+    /// handshake, keep-alive after 60 s, a TCP user timeout of 120 s, outages of up to 120 s, and
+    /// 10 s to finish. Idle connections are not ended, and IPv6 clients are counted by their /64.
     fn default() -> Self {
         Self {
             connections: 4096,
@@ -388,7 +390,7 @@ impl Config {
     /// Reads and checks the file at `path`.
     ///
     /// # Errors
-    /// Every mistake in the file, or the one that it cannot be read.
+    /// Returns every mistake in the file, or the failure to read it.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
         let file = path.display().to_string();
         match std::fs::read_to_string(path) {
@@ -408,18 +410,18 @@ impl Config {
         }
     }
 
-    /// The service manager's folder for state is where rates are remembered, unless another place
-    /// was named.
+    /// Caches path metrics in the service manager's state directory, unless `state` names another
+    /// file.
     fn with_state_directory(mut self) -> Self {
         let folder = std::env::var_os("STATE_DIRECTORY").unwrap_or_default();
-        // There may be several, with colons between them.
+        // The variable may list several directories, separated by colons.
         let folder = std::env::split_paths(&folder).next().filter(|path| path.is_absolute());
         self.state = self.state.or_else(|| folder.map(|folder| folder.join("peers.toml")));
         self
     }
 
-    /// The ways to other gateways: those of `[[path]]`, or the one of `[link]`.
-    pub(crate) fn ways(&self) -> Vec<PathSection> {
+    /// Returns the paths to other gateways: those of `[[path]]`, or the one of `[link]`.
+    pub(crate) fn effective_paths(&self) -> Vec<PathSection> {
         if !self.paths.is_empty() {
             return self.paths.clone();
         }
@@ -431,13 +433,13 @@ impl Config {
         vec![PathSection { name, link, interface: None, priority: 1, weight: 1, keys }]
     }
 
-    /// How long a terminal's path may be idle before it is tried.
+    /// Returns the idle time after which a terminal's path is probed.
     pub(crate) fn keep_alive(&self) -> Span {
         let several = self.paths.len() > 1;
         self.health.probe(several || self.fail.depends_on_paths())
     }
 
-    /// What the gateway is called on its machine.
+    /// Returns the gateway's identifier on this machine.
     fn id(&self) -> &str {
         match &self.role {
             Role::Hub(hub) => &hub.id,
@@ -448,7 +450,7 @@ impl Config {
         }
     }
 
-    /// A file's configuration has a control socket unless it says otherwise.
+    /// Sets the default control socket, unless the configuration sets or disables it.
     fn with_control_socket(mut self) -> Self {
         self.control = self.control.take().or_else(|| Some(ControlSocket::usual(self.id())));
         self
@@ -457,7 +459,7 @@ impl Config {
     /// Checks `text`; `file` is the name to use in messages.
     ///
     /// # Errors
-    /// Every mistake in the text.
+    /// Returns every mistake in the text.
     pub fn parse(file: &str, text: &str) -> Result<Self, ConfigError> {
         let (mut reader, top) = Reader::open(file, text)?;
         let config = read::config(&mut reader, top);

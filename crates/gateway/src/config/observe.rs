@@ -1,34 +1,33 @@
-//! Where the gateway is looked at: `[control]` and `[metrics]`; and whom a hub tells of its
-//! connections: `[mac]`.
+//! `[control]` and `[metrics]`: the sockets for observers; `[mac]`: the socket of a MAC scheduler.
 
 use super::reader::{Item, Reader, Section};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-/// Where the control socket is.
+/// The control socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ControlSocket {
-    /// Nowhere, and that is meant.
+    /// Disabled by the configuration.
     Off,
-    /// Where it usually is; without it the gateway works as well.
+    /// The default path; the gateway runs without the socket if it cannot be created there.
     Usual(PathBuf),
-    /// Where the configuration says.
+    /// The path that the configuration names.
     At(PathBuf),
 }
 
 impl ControlSocket {
-    /// Where the socket of a gateway called `id` usually is: in the service manager's folder, or
-    /// in `/run/bentpipe`.
+    /// Returns the default path of the socket of gateway `id`: in the service manager's runtime
+    /// directory, or in `/run/bentpipe`.
     pub(super) fn usual(id: &str) -> Self {
         let folder = std::env::var_os("RUNTIME_DIRECTORY").unwrap_or_default();
-        // There may be several, with colons between them.
+        // The variable may list several directories, separated by colons.
         let folder = std::env::split_paths(&folder).next().filter(|path| path.is_absolute());
         let folder = folder.unwrap_or_else(|| PathBuf::from("/run/bentpipe"));
         Self::Usual(folder.join(format!("{id}.sock")))
     }
 }
 
-/// Where metrics are had: on loopback, unless another address is named.
+/// Default address of the metrics, on loopback.
 const METRICS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 9720);
 
 pub(super) fn control(
@@ -41,7 +40,7 @@ pub(super) fn control(
     socket
 }
 
-/// The socket of a MAC scheduler.
+/// Reads `mac.socket`, the path of a MAC scheduler's socket.
 pub(super) fn mac(reader: &mut Reader<'_>, top: &mut Section<'_>) -> Option<Option<PathBuf>> {
     let Some(mut section) = top.section(reader, "mac") else { return Some(None) };
     let expected = "an absolute path of at most 107 bytes, such as \"/run/bentpipe/mac.sock\"";
@@ -74,7 +73,8 @@ fn socket(reader: &mut Reader<'_>, item: Item<'_>) -> Option<ControlSocket> {
         if text == "off" {
             return Some(ControlSocket::Off);
         }
-        // The kernel has room for 107 bytes; the socket is made beside its place first.
+        // A socket's path has at most 107 bytes (`sun_path`), and the socket is created under a
+        // temporary name in the same directory first.
         let fits = path.is_absolute() && path.file_name().is_some() && text.len() <= 90;
         fits.then_some(ControlSocket::At(path))
     })
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn sockets_and_listeners_are_where_they_are_told_to_be() {
+    fn sockets_and_listeners_are_read() {
         let config = parse("").unwrap();
         assert_eq!((config.control, config.metrics), (None, None));
         let config = parse("[control]\nsocket = \"/run/x/y.sock\"\n[metrics]").unwrap();

@@ -1,62 +1,63 @@
-//! `[[path]]` and `[health]` at a terminal: the ways to its hubs, and what is asked of them.
+//! `[[path]]` and `[health]` at a terminal: the paths to its hubs and their health criteria.
 
 use super::read::{any_port_for, interface, positive_span, read_controller, same_family};
 use super::reader::{Item, Reader, Section};
 use super::security::{self, NoiseSection, Word};
 use super::{HubAddress, KeySource, LinkSection, PeerKey, SecuritySection};
 use relay::PrivateKey;
-use relay::health::Demands;
+use relay::health::HealthCriteria;
 use units::Span;
 
-/// Most paths of one terminal.
-pub(crate) const MOST: usize = 8;
-/// How often a path that is not used is tried, unless said otherwise.
-const PROBE: Span = Span::from_secs(2);
-/// The same where nothing depends on it.
-const SELDOM: Span = Span::from_secs(10);
+/// Maximum number of paths of one terminal.
+pub(crate) const MAX_PATHS: usize = 8;
+/// Default interval of probes on an idle path.
+const PROBE_INTERVAL: Span = Span::from_secs(2);
+/// Default interval of probes if no other path and no fallback depends on the result.
+const IDLE_PROBE_INTERVAL: Span = Span::from_secs(10);
 
-/// One way from a terminal to a hub.
+/// One path from a terminal to a hub.
 #[derive(Clone, Debug)]
 pub struct PathSection {
-    /// What it is called; empty where there is only `[link]`.
+    /// The path's name; empty if there is only `[link]`.
     pub name: String,
-    /// The hub's address, where to send from, rates, and all that `[link]` would say.
+    /// The hub's address, the local address, rates, and all other keys of `[link]`.
     pub link: LinkSection,
-    /// The network interface that its datagrams go by; what the routes say when `None`.
+    /// The network interface for the path's datagrams; `None`: selected by the routing table.
     pub interface: Option<String>,
-    /// Paths with the lowest number are chosen from; the others stand by.
+    /// New connections use the usable paths with the lowest number.
     pub priority: u32,
-    /// Its part of the new connections among those of the same priority.
+    /// Relative share of new connections among paths of the same priority.
     pub weight: u32,
-    /// This path's keys, where there are any.
+    /// The path's keys; `None` without encryption.
     pub keys: Option<NoiseSection>,
 }
 
-/// Whose path a name is: a terminal's paths have keys of their own at a hub, and names that begin
-/// with the terminal's, such as `boat/lte`.
+/// Returns the terminal's name in the name of a path. At a hub each path of a terminal has a key of
+/// its own and a name that begins with the terminal's, such as `boat/lte`.
 pub(crate) fn terminal_of(name: &str) -> &str {
     name.split('/').next().unwrap_or(name)
 }
 
-/// What is asked of paths before new connections take them.
+/// Criteria for paths that new connections use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HealthSection {
-    /// Of each path.
-    pub demands: Demands,
-    /// How often a path is tried that carries nothing; `None`: often where something depends on
-    /// it, seldom elsewhere.
+    /// The criteria of each path.
+    pub demands: HealthCriteria,
+    /// Interval of probes on an idle path; `None`: 2 s if new connections depend on the result, 10
+    /// s otherwise.
     pub probe: Option<Span>,
 }
 
 impl HealthSection {
-    /// How often a path that carries nothing is tried, as that `matters` or does not.
+    /// Returns the interval of probes on an idle path; `matters` if new connections depend on the
+    /// result.
     pub(crate) fn probe(&self, matters: bool) -> Span {
-        self.probe.unwrap_or(if matters { PROBE } else { SELDOM })
+        self.probe.unwrap_or(if matters { PROBE_INTERVAL } else { IDLE_PROBE_INTERVAL })
     }
 }
 
-/// `[[path]]`; `link` has what holds for all unless one says otherwise, `keys` the terminal's own
-/// and those of the hub in `[link]`.
+/// Reads all `[[path]]`. `link` has the values for keys that a path does not set, `keys` the
+/// terminal's own key and the one of the hub in `[link]`.
 pub(super) fn read(
     reader: &mut Reader<'_>,
     sections: Vec<Section<'_>>,
@@ -64,9 +65,9 @@ pub(super) fn read(
     link: &LinkSection,
     keys: Option<(&SecuritySection, Word)>,
 ) -> Option<Vec<PathSection>> {
-    if sections.len() > MOST {
+    if sections.len() > MAX_PATHS {
         let found = format!("{} paths", sections.len());
-        reader.mistake(1, "path", &found, &format!("at most {MOST}"));
+        reader.mistake(1, "path", &found, &format!("at most {MAX_PATHS}"));
         return None;
     }
     let mut all: Option<Vec<PathSection>> = Some(Vec::new());
@@ -90,7 +91,8 @@ pub(super) fn read(
     all
 }
 
-/// Two paths can be told apart: here by their names, and at one hub by their keys.
+/// Checks that two paths can be distinguished: at the terminal by their names, and at one hub by
+/// their keys.
 fn agree(reader: &mut Reader<'_>, line: usize, one: &PathSection, other: &PathSection) {
     if one.name == other.name {
         let found = format!("{:?} again", other.name);
@@ -115,7 +117,7 @@ fn read_one(
     usual: &LinkSection,
     keys: Option<(&SecuritySection, Word)>,
 ) -> Option<PathSection> {
-    let name = section.required(reader, "name", "what the path is called", path_name);
+    let name = section.required(reader, "name", "the name of the path", path_name);
     let address = "the hub's address and port, here or as link.peer";
     let peer = match usual.peer.clone() {
         Some(peer) => section.or(reader, "peer", peer, |r, i| i.hub_address(r)),
@@ -129,7 +131,7 @@ fn read_one(
     });
     let keys = match keys {
         Some((security, word)) => read_keys(reader, section, security, word),
-        // What is wrong with the keys was told.
+        // The mistake in the keys was reported before.
         None => Some(None),
     };
     let priority = read_priority(reader, section);
@@ -145,7 +147,7 @@ fn read_one(
     })
 }
 
-/// What `[link]` says as well.
+/// Reads the keys that a path shares with `[link]`.
 fn read_link(
     reader: &mut Reader<'_>,
     section: &mut Section<'_>,
@@ -206,7 +208,7 @@ fn read_keys(
     })
 }
 
-/// `[health]`.
+/// Reads `[health]`.
 pub(super) fn read_health(reader: &mut Reader<'_>, top: &mut Section<'_>) -> Option<HealthSection> {
     let usual = HealthSection::default();
     let Some(mut section) = top.section(reader, "health") else { return Some(usual) };
@@ -219,7 +221,7 @@ pub(super) fn read_health(reader: &mut Reader<'_>, top: &mut Section<'_>) -> Opt
             .map(Some)
     });
     let most_loss = section.or(reader, "loss", None, |r, i| {
-        let expected = "the share of packets that may be lost, from \"1%\" to \"99%\"";
+        let expected = "a loss ratio from \"1%\" to \"99%\"";
         i.parsed(r, expected, |text| {
             let percent: u32 = text.strip_suffix('%')?.trim().parse().ok()?;
             (1..=99).contains(&percent).then_some(percent)
@@ -229,7 +231,8 @@ pub(super) fn read_health(reader: &mut Reader<'_>, top: &mut Section<'_>) -> Opt
     let most_round_trip = section
         .or(reader, "round_trip", None, |r, i| positive_span(r, i, Span::from_secs(60)).map(Some));
     section.finish(reader);
-    let demands = Demands { hold: hold?, most_loss: most_loss?, most_round_trip: most_round_trip? };
+    let demands =
+        HealthCriteria { hold: hold?, most_loss: most_loss?, most_round_trip: most_round_trip? };
     Some(HealthSection { demands, probe: probe? })
 }
 

@@ -1,4 +1,4 @@
-//! `[[plan]]` and `[[class]]` at a hub: who may have how much of the link, and what goes first.
+//! `[[plan]]` and `[[class]]` at a hub: rate plans of terminals, and traffic classes.
 
 use super::reader::{Item, Reader, Section};
 use super::{HubSection, LinkSection, TerminalEntry, read, values};
@@ -8,83 +8,87 @@ use relay::{Level, Plans};
 use std::collections::BTreeMap;
 use units::BitRate;
 
-/// Most plans of a hub.
-const MOST_PLANS: usize = 64;
-/// Most classes of a hub.
-const MOST_CLASSES: usize = 16;
-/// The plan of terminals that have no other.
+/// Maximum number of plans of a hub.
+const MAX_PLANS: usize = 64;
+/// Maximum number of classes of a hub.
+const MAX_CLASSES: usize = 16;
+/// Name of the plan of terminals without another plan.
 const USUAL: &str = "default";
 
 /// One `[[plan]]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanSection {
-    /// What it says.
+    /// The plan.
     pub plan: Plan,
-    /// The names of terminals that have it, beside those whose `[[terminal]]` says so.
+    /// Names of terminals with this plan, in addition to those whose `[[terminal]]` names it.
     pub terminals: Vec<String>,
 }
 
-/// One `[[class]]`: what goes before what on the way from the hub.
+/// One `[[class]]`: a traffic class in the direction from the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassSection {
-    /// What people call it.
+    /// The name of the class.
     pub name: String,
-    /// Of connections the server's port, of packets either; all when empty.
+    /// Server ports of connections; source or destination ports of packets; empty: all.
     pub ports: Vec<PortRange>,
-    /// The server's network or the client's; all when empty.
+    /// Networks of the server or the client; empty: all.
     pub networks: Vec<Prefix>,
-    /// Of packets that are carried as they are, their DSCP; all when empty.
+    /// DSCP values of packets that are forwarded unsplit; empty: all.
     pub dscp: Vec<u8>,
-    /// Before whom it goes.
+    /// Priority of the class.
     pub level: Level,
-    /// Its part against other classes of that level.
+    /// Relative share among classes of the same level.
     pub weight: u32,
 }
 
-/// What is promised on one way, of a link or of a plan's total, against what there is.
+/// The sum of committed rates in one direction, compared with the rate of the link or the aggregate
+/// rate of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commitment {
-    /// Which way: `up` or `down`.
-    pub way: &'static str,
-    /// The plan of which it is the total; `None`: the link.
+    /// The direction, `up` or `down`.
+    pub direction: &'static str,
+    /// The plan whose aggregate rate applies; `None`: the link.
     pub plan: Option<String>,
-    /// What is committed to all terminals that are named, bits per second.
+    /// The sum of the committed rates of all named terminals, bits per second.
     pub committed_bps: u64,
-    /// The link's rate, or the plan's total.
+    /// The link's rate, or the plan's aggregate rate.
     pub rate: BitRate,
 }
 
 impl Commitment {
-    /// Whether not all of it can be had at once.
-    pub fn is_too_much(&self) -> bool {
-        self.committed_bps > self.most().as_bps()
+    /// Returns whether the committed rates exceed [`Commitment::limit`].
+    pub fn is_exceeded(&self) -> bool {
+        self.committed_bps > self.limit().as_bps()
     }
 
-    /// What commitments may take: all of a plan's total, but not all of a link.
-    pub fn most(&self) -> BitRate {
+    /// Returns the maximum sum of committed rates: all of a plan's aggregate rate, or a part of the
+    /// link's.
+    pub fn limit(&self) -> BitRate {
         match self.plan {
             Some(_) => self.rate,
             None => self.rate.mul_ratio(COMMITTED_MOST, 100),
         }
     }
 
-    /// In words, for people.
-    pub fn words(&self) -> String {
+    /// Describes the commitment in a sentence.
+    pub fn describe(&self) -> String {
         let sum = BitRate::new(self.committed_bps).map_or("nothing".into(), |sum| sum.to_string());
-        let (way, most) = (self.way, self.most());
+        let (direction, limit) = (self.direction, self.limit());
         let of = match &self.plan {
             Some(plan) => {
-                format!("to the terminals of plan {plan:?}, and its total_{way} is {most}")
+                format!("to the terminals of plan {plan:?}, and its total_{direction} is {limit}")
             }
             None => {
-                format!("to terminals in all, and {COMMITTED_MOST} % of link.rate_{way} are {most}")
+                format!(
+                    "to terminals in all, and {COMMITTED_MOST} % of link.rate_{direction} are {limit}"
+                )
             }
         };
-        format!("{sum} are committed {of}: when all are busy, each gets his part of that")
+        format!("{sum} are committed {of}: when all are busy, each receives a proportional share")
     }
 }
 
-/// The plans as the relay wants them: the usual one first.
+/// Returns the plans for the relay, the default plan first.
 pub(crate) fn for_relay(plans: &[PlanSection], terminals: &[TerminalEntry]) -> Plans {
     let mut all = Plans::default();
     let mut numbers = BTreeMap::new();
@@ -116,8 +120,8 @@ pub(crate) fn for_relay(plans: &[PlanSection], terminals: &[TerminalEntry]) -> P
     all
 }
 
-/// What is committed to the terminals that are named: of the link, each way whose rate is known,
-/// and of plans that have a total.
+/// Returns the commitments to the named terminals: on the link, in each direction whose rate is
+/// configured, and in plans with an aggregate rate.
 pub(crate) fn commitments(link: &LinkSection, section: &HubSection) -> Vec<Commitment> {
     let HubSection { plans, terminals, .. } = section;
     let all = for_relay(plans, terminals);
@@ -127,7 +131,7 @@ pub(crate) fn commitments(link: &LinkSection, section: &HubSection) -> Vec<Commi
     let mut counts = vec![0u64; all.plans.len()];
     names.iter().for_each(|name| counts[all.of(name)] += 1);
     let mut found = Vec::new();
-    for (way, rate, of) in [
+    for (direction, rate, of) in [
         ("up", link.rate_up, (|plan| plan.up) as fn(&Plan) -> Rates),
         ("down", link.rate_down, |plan| plan.down),
     ] {
@@ -138,16 +142,22 @@ pub(crate) fn commitments(link: &LinkSection, section: &HubSection) -> Vec<Commi
             whole = whole.saturating_add(sum.min(rates.total.map_or(u64::MAX, BitRate::as_bps)));
             if let Some(rate) = rates.total {
                 let plan = Some(plan.name.clone());
-                found.push(Commitment { way, plan, committed_bps: sum, rate });
+                found.push(Commitment { direction, plan, committed_bps: sum, rate });
             }
         }
-        found.extend(rate.map(|rate| Commitment { way, plan: None, committed_bps: whole, rate }));
+        found.extend(rate.map(|rate| Commitment {
+            direction,
+            plan: None,
+            committed_bps: whole,
+            rate,
+        }));
     }
     found
 }
 
-/// Terminals that a plan names and that the hub does not know, where it knows its terminals.
-pub(crate) fn strangers(section: &HubSection) -> Vec<(&str, &str)> {
+/// Returns plan and terminal for each terminal in a plan that the hub does not know, if its
+/// terminals are configured.
+pub(crate) fn unknown_members(section: &HubSection) -> Vec<(&str, &str)> {
     let known = |name: &str| section.terminals.iter().any(|entry| entry.name == name);
     let named = section.plans.iter().flat_map(|plan| {
         plan.terminals.iter().map(|name| (plan.plan.name.as_str(), name.as_str()))
@@ -155,14 +165,14 @@ pub(crate) fn strangers(section: &HubSection) -> Vec<(&str, &str)> {
     named.filter(|(_, name)| !known(name)).collect()
 }
 
-/// All `[[plan]]`, on a link with these rates.
+/// Reads all `[[plan]]` of a link with these rates.
 pub(super) fn read_plans(
     reader: &mut Reader<'_>,
     top: &mut Section<'_>,
     link: Option<&LinkSection>,
 ) -> Option<Vec<PlanSection>> {
     let sections = top.sections(reader, "plan")?;
-    too_many(reader, "plan", sections.len(), MOST_PLANS)?;
+    too_many(reader, "plan", sections.len(), MAX_PLANS)?;
     let mut all: Option<Vec<PlanSection>> = Some(Vec::new());
     for mut section in sections {
         let line = section.line();
@@ -201,7 +211,7 @@ fn read_plan(
     section: &mut Section<'_>,
     link: Option<&LinkSection>,
 ) -> Option<PlanSection> {
-    let name = section.required(reader, "name", "what the plan is called", read::name);
+    let name = section.required(reader, "name", "the name of the plan", read::name);
     let line = section.line();
     let (up, down) = (link.and_then(|l| l.rate_up), link.and_then(|l| l.rate_down));
     let up =
@@ -228,7 +238,7 @@ fn read_plan(
     Some(PlanSection { plan, terminals: terminals? })
 }
 
-/// A committed rate, a peak and a total, and where they stand.
+/// Committed, peak and aggregate rate, each with its line.
 type Read = [(Option<BitRate>, usize); 3];
 
 fn read_rates(
@@ -248,15 +258,15 @@ fn read_rates(
     Some([committed?, peak?, total?])
 }
 
-/// Each of the three is no more than the next, and none is more than the link has.
+/// Checks that committed ≤ peak ≤ aggregate ≤ the link's rate.
 fn contradictions(
     reader: &mut Reader<'_>,
     line: usize,
     rates: &Read,
-    (way, link): (&str, Option<BitRate>),
+    (direction, link): (&str, Option<BitRate>),
 ) {
-    let names = ["committed", "peak", "total"].map(|name| format!("plan.{name}_{way}"));
-    let link = (link, format!("link.rate_{way}"));
+    let names = ["committed", "peak", "total"].map(|name| format!("plan.{name}_{direction}"));
+    let link = (link, format!("link.rate_{direction}"));
     for at in 0..3 {
         let (Some(rate), own) = rates[at] else { continue };
         let later = (at + 1..3).map(|next| (rates[next].0, names[next].clone()));
@@ -268,7 +278,7 @@ fn contradictions(
     }
 }
 
-/// The `plan` of a `[[terminal]]`, one of `plans`.
+/// Reads the `plan` of a `[[terminal]]`, the name of one of `plans`.
 pub(super) fn read_choice(
     reader: &mut Reader<'_>,
     section: &mut Section<'_>,
@@ -292,13 +302,13 @@ pub(super) fn read_choice(
     })
 }
 
-/// All `[[class]]`.
+/// Reads all `[[class]]`.
 pub(super) fn read_classes(
     reader: &mut Reader<'_>,
     top: &mut Section<'_>,
 ) -> Option<Vec<ClassSection>> {
     let sections = top.sections(reader, "class")?;
-    too_many(reader, "class", sections.len(), MOST_CLASSES)?;
+    too_many(reader, "class", sections.len(), MAX_CLASSES)?;
     let mut all = Some(Vec::new());
     for mut section in sections {
         let class = read_class(reader, &mut section);
@@ -313,7 +323,7 @@ pub(super) fn read_classes(
 
 fn read_class(reader: &mut Reader<'_>, section: &mut Section<'_>) -> Option<ClassSection> {
     let line = section.line();
-    let name = section.required(reader, "name", "what the class is called", read::name);
+    let name = section.required(reader, "name", "the name of the class", read::name);
     let ports = section.or(reader, "ports", Vec::new(), |r, i| i.list(r, read::ports));
     let networks = section.or(reader, "networks", Vec::new(), |r, i| i.list(r, read::network));
     let dscp = section.or(reader, "dscp", Vec::new(), |r, i| {
@@ -331,13 +341,13 @@ fn read_class(reader: &mut Reader<'_>, section: &mut Section<'_>) -> Option<Clas
         weight: weight?,
     };
     if class.ports.is_empty() && class.networks.is_empty() && class.dscp.is_empty() {
-        let expected = "at least one of ports, networks and dscp, or everything is in this class";
-        reader.mistake(line, "class", "nothing that says what is in it", expected);
+        let expected = "at least one of ports, networks and dscp";
+        reader.mistake(line, "class", "no criterion", expected);
     }
     Some(class)
 }
 
-/// Levels and their words.
+/// Levels and their names in the configuration.
 pub(super) const LEVELS: [(&str, Level); 4] = [
     ("urgent", Level::Urgent),
     ("interactive", Level::Interactive),

@@ -1,7 +1,7 @@
-//! `intercept.quic`: what becomes of QUIC from intercepted interfaces.
+//! `intercept.quic`: treatment of QUIC from intercepted interfaces.
 //!
-//! QUIC (UDP port 443) carries HTTP past interception, since it cannot be split. Browsers that
-//! meet an ICMP error use TCP instead, which is intercepted.
+//! QUIC (UDP port 443) carries HTTP past interception, because it cannot be split. Browsers that
+//! receive an ICMP error use TCP instead, which is intercepted.
 
 use super::ForwardSection;
 use super::reader::{Reader, Section};
@@ -11,14 +11,14 @@ const UDP: u8 = 17;
 /// The port of HTTP/3.
 const PORT: u16 = 443;
 
-/// What becomes of UDP to port 443 from intercepted interfaces.
+/// Treatment of UDP to port 443 from intercepted interfaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuicMode {
     /// It is refused with ICMP "port unreachable", where TCP to this port is intercepted.
     Refuse,
-    /// The gateways carry it as `[forward]` has it.
+    /// The gateways forward it by the rules of `[forward]`.
     Forward,
-    /// The kernel forwards it, past the gateways.
+    /// The kernel forwards it, and it bypasses the gateways.
     Bypass,
 }
 
@@ -26,7 +26,7 @@ const WORDS: [(&str, QuicMode); 3] =
     [("refuse", QuicMode::Refuse), ("forward", QuicMode::Forward), ("bypass", QuicMode::Bypass)];
 
 impl QuicMode {
-    /// The word in the configuration.
+    /// Returns the value as it is written in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             Self::Refuse => "refuse",
@@ -36,7 +36,7 @@ impl QuicMode {
     }
 }
 
-/// Reads it. What `[forward]` carries is not refused unless the file has it so.
+/// Reads the key. By default, QUIC that `[forward]` selects is not refused.
 pub(super) fn read(
     reader: &mut Reader<'_>,
     intercept: &mut Section<'_>,
@@ -48,10 +48,10 @@ pub(super) fn read(
         let mode = item.as_str().and_then(|text| WORDS.iter().find(|(word, _)| *word == text));
         match mode.map(|(_, mode)| mode) {
             Some(QuicMode::Forward) if !carried => {
-                reader.wrong(&item, "a [forward] beside it that carries UDP to port 443")
+                reader.wrong(&item, "a [forward] that carries UDP to port 443")
             }
             Some(QuicMode::Bypass) if carried => {
-                reader.wrong(&item, "forward.exclude_ports = [443] beside it")
+                reader.wrong(&item, "forward.exclude_ports = [443] as well")
             }
             _ => item.word(reader, &WORDS),
         }

@@ -1,15 +1,15 @@
-//! What may be reached through a hub: `allow`, `deny`, and whether the hub's own addresses may.
+//! Destinations that a hub permits: `allow`, `deny`, and `own_addresses`.
 
 use super::reader::{Item, Reader, Section};
 use crate::reach::{Destinations, Rule};
 
-/// What a rule looks like, for messages.
+/// Expected form of a rule, for messages.
 const RULE: &str = "a network, or \"any\", with or without ports, such as \"10.0.0.0/8\", \
                     \"192.0.2.1 port 443\" or \"any port 25\"";
-/// Rules in one list: each connection is held against all of them.
-const MOST: usize = 1_000;
+/// Maximum number of rules in one list; each connection is compared with all of them.
+const MAX_RULES: usize = 1_000;
 
-/// `allow` and `deny` of `section`.
+/// Reads `allow` and `deny` of `section`.
 pub(super) fn read_destinations(
     reader: &mut Reader<'_>,
     section: &mut Section<'_>,
@@ -19,7 +19,7 @@ pub(super) fn read_destinations(
     Some(Destinations { allow: allow?, deny: deny? })
 }
 
-/// `own_addresses` of `section`: whether they are kept from terminals.
+/// Reads `own_addresses` of `section`: whether they are refused to terminals.
 pub(super) fn read_guarded(
     reader: &mut Reader<'_>,
     section: &mut Section<'_>,
@@ -32,8 +32,13 @@ pub(super) fn read_guarded(
 fn rules(reader: &mut Reader<'_>, item: Item<'_>) -> Option<Vec<Rule>> {
     let (key, line) = (item.key().to_owned(), item.line());
     let list = item.list(reader, |r, i| i.parsed(r, RULE, |text| text.parse().ok()))?;
-    if list.len() > MOST {
-        reader.mistake(line, &key, &format!("{} rules", list.len()), &format!("at most {MOST}"));
+    if list.len() > MAX_RULES {
+        reader.mistake(
+            line,
+            &key,
+            &format!("{} rules", list.len()),
+            &format!("at most {MAX_RULES}"),
+        );
         return None;
     }
     Some(list)

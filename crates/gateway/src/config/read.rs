@@ -1,4 +1,4 @@
-//! What each key means, and what it must be.
+//! Reading of all top-level keys and tables, with their checks.
 
 use super::reader::{Item, Reader, Section};
 use super::security::{self, PeerKey, Word};
@@ -16,9 +16,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use units::{BitRate, Span};
 
-/// Addresses that a terminal's proxies listen on, at most: for a moment of a reload there may be
-/// twice as many, and the engine has room for that.
-pub(crate) const MOST_LISTENERS: usize = 500;
+/// Maximum number of addresses on which a terminal's proxies listen. During a reload twice as many
+/// may be open, for which the engine has room.
+pub(crate) const MAX_PROXY_LISTENERS: usize = 500;
 
 #[derive(Clone, Copy, PartialEq)]
 enum RoleWord {
@@ -30,7 +30,7 @@ enum RoleWord {
 pub(super) fn config(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Config> {
     const ROLES: [(&str, RoleWord); 3] =
         [("terminal", RoleWord::Terminal), ("hub", RoleWord::Hub), ("single", RoleWord::Single)];
-    // Without a role the rest can only be guessed at.
+    // The other keys depend on the role.
     let expected = "\"terminal\", \"hub\" or \"single\"";
     let role = top.required(reader, "role", expected, |reader, item| item.word(reader, &ROLES))?;
     if role == RoleWord::Single {
@@ -94,7 +94,8 @@ pub(super) fn config(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Co
     })
 }
 
-/// What has no partner has no link to it, and nothing to secure or to remember.
+/// Reads the configuration of a single gateway, which has no link to a peer, no keys and no cached
+/// path metrics.
 fn single(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Config> {
     let limits = limits::read(reader, &mut top);
     let log = super::log::read(reader, &mut top);
@@ -133,7 +134,7 @@ fn read_link(
         if several {
             return Some((LinkSection::default(), None));
         }
-        let expected = "a table, `[link]`, with the other gateway's address or our own";
+        let expected = "a table, `[link]`, with the address of the hub or of this gateway";
         top.required(reader, "link", expected, |_, _| Some(()));
         return None;
     };
@@ -143,7 +144,7 @@ fn read_link(
         let listen = section.required(reader, "listen", address, |r, i| i.address(r));
         (listen, Some(None))
     } else if several {
-        // Each path says the rest.
+        // Each path sets the others.
         let peer = section.or(reader, "peer", None, |r, i| i.hub_address(r).map(Some));
         (Some(any_port_for(peer.as_ref().and_then(Option::as_ref))), peer)
     } else {
@@ -183,7 +184,7 @@ fn read_link(
     Some((link, hub_key?))
 }
 
-/// What sends at the rate `own` in `key`, which is `None` where it was wrong and nothing was read.
+/// Reads the controller. `own` in `key` is this side's sending rate; it is `None` after a mistake.
 pub(super) fn read_controller(
     reader: &mut Reader<'_>,
     section: &mut Section<'_>,
@@ -194,14 +195,15 @@ pub(super) fn read_controller(
     section.or(reader, "controller", usual, |reader, item| {
         let found = item.as_str().and_then(|text| text.parse().ok());
         if found == Some(Control::Fixed) && own == Some(None) {
-            return reader.wrong(&item, &format!("a rate in {key} beside it, to be fixed at"));
+            return reader
+                .wrong(&item, &format!("a rate in {key}, which this controller requires"));
         }
         let words = Control::ALL.map(|control| (control.name(), control));
         item.word(reader, &words)
     })
 }
 
-/// Where a terminal sends from: an address of its hub's family.
+/// Checks that a terminal's local address is of its hub's address family.
 pub(super) fn same_family(
     reader: &mut Reader<'_>,
     item: Item<'_>,
@@ -212,13 +214,13 @@ pub(super) fn same_family(
     match (address, peer) {
         (Some(address), Some(peer)) if address.is_ipv4() != peer.is_ipv4() => {
             let family = if peer.is_ipv4() { "IPv4" } else { "IPv6" };
-            reader.wrong(&item, &format!("an {family} address and port, as {key} is one"))
+            reader.wrong(&item, &format!("an {family} address and port, the family of {key}"))
         }
         (Some(_), Some(_) | None) | (None, _) => item.address(reader),
     }
 }
 
-/// Any port from which `peer` can be reached.
+/// Returns the wildcard address and any port, in the address family of `peer`.
 pub(super) fn any_port_for(peer: Option<&HubAddress>) -> SocketAddr {
     peer.map_or_else(|| (Ipv4Addr::UNSPECIFIED, 0).into(), HubAddress::any_port)
 }
@@ -244,19 +246,18 @@ fn read_terminal(
         intercept: intercept?,
     };
     let listeners = terminal.socks5.len() + terminal.connect.len();
-    if listeners > MOST_LISTENERS {
-        let expected = format!("at most {MOST_LISTENERS} in socks5.listen and connect.listen");
+    if listeners > MAX_PROXY_LISTENERS {
+        let expected = format!("at most {MAX_PROXY_LISTENERS} in socks5.listen and connect.listen");
         reader.mistake(1, "connect.listen", &format!("{listeners} addresses"), &expected);
     }
     if terminal.intercept.is_none() && terminal.socks5.is_empty() && terminal.connect.is_empty() {
-        let expected =
-            "at least one of [intercept], [socks5] and [connect], or no client is served";
-        reader.mistake(1, "(file)", "no way in for clients", expected);
+        let expected = "at least one of [intercept], [socks5] and [connect]";
+        reader.mistake(1, "(file)", "no listener for clients", expected);
     }
     Some(terminal)
 }
 
-/// Where a proxy listens: `key = true` and a table without `listen` mean this machine alone.
+/// Reads the addresses of a proxy: `key = true` and a table without `listen` mean loopback.
 fn read_listeners(
     reader: &mut Reader<'_>,
     top: &mut Section<'_>,
@@ -264,7 +265,7 @@ fn read_listeners(
     port: u16,
 ) -> Option<Vec<SocketAddr>> {
     let own = vec![SocketAddr::from((Ipv4Addr::LOCALHOST, port))];
-    // Absence is fine.
+    // The key is optional.
     let Some(item) = top.take(reader, key) else { return Some(Vec::new()) };
     match item.as_bool() {
         Some(true) => return Some(own),
@@ -280,7 +281,7 @@ fn read_listeners(
     listen
 }
 
-/// `forward` is `None` where that section was wrong.
+/// Reads `[intercept]`; `forward` is `None` after a mistake in that section.
 fn read_intercept(
     reader: &mut Reader<'_>,
     mut section: Section<'_>,
@@ -321,8 +322,8 @@ fn read_hub(
 ) -> Option<HubSection> {
     const SOURCES: [(&str, SourceMode); 2] =
         [("own", SourceMode::Own), ("client", SourceMode::Client)];
-    // What runs on the hub for itself alone is not for everyone behind a terminal. One that
-    // listens on loopback only serves its own machine.
+    // Services on the hub itself are not meant for the terminals' clients. A hub that listens on
+    // loopback serves only its own machine.
     let guarded = link.is_some_and(|link| !link.listen.ip().is_loopback());
     let usual = HubSection { guarded, ..HubSection::default() };
     let plans = plans::read_plans(reader, top, link);
@@ -363,19 +364,19 @@ fn read_hub(
     })
 }
 
-/// Servers may trust addresses, so a hub that lends its terminals' clients theirs has to know
-/// which ones these are.
+/// Checks that a hub with `source = "client"` lists the client addresses of each terminal, since
+/// servers may trust addresses.
 fn clients_are_named(
     reader: &mut Reader<'_>,
     line: usize,
     clients: &[Prefix],
     terminals: &[TerminalEntry],
 ) {
-    // A further path of a terminal has that terminal's.
+    // A further path of a terminal has that terminal's list.
     let mut own = terminals.iter().filter(|entry| terminal_of(&entry.name) == entry.name);
     let each_has_its_own = !terminals.is_empty() && own.all(|entry| entry.clients.is_some());
     if clients.is_empty() && !each_has_its_own {
-        let expected = "the networks of the terminals' clients beside `source = \"client\"`, such \
+        let expected = "the networks of the terminals' clients, for `source = \"client\"`, such \
                         as clients = [\"10.1.0.0/16\", \"fd00:1::/32\"]; \
                         [\"0.0.0.0/0\", \"::/0\"] is any";
         reader.mistake(line, "hub.clients", "nothing", expected);
@@ -386,7 +387,8 @@ pub(super) fn read_marking(reader: &mut Reader<'_>, section: &mut Section<'_>) -
     let number = |r: &mut Reader<'_>, i: Item<'_>| i.integer(r, 1..=u32::MAX).map(Some);
     let mark = section.or(reader, "mark", None, number);
     let table = section.or(reader, "table", None, |r, i| {
-        let expected = "a routing table's number, none of 0 and 253 to 255, the system's own";
+        let expected =
+            "a routing table's number other than 0 and 253 to 255, which the system uses";
         i.number(r, expected, |number| !matches!(number, 0 | 253..=255)).map(Some)
     });
     let priority = section.or(reader, "priority", None, number);
@@ -400,7 +402,7 @@ pub(super) fn positive_span(reader: &mut Reader<'_>, item: Item<'_>, most: Span)
     })
 }
 
-/// The kernel counts these in seconds.
+/// Reads a time in whole seconds, the kernel's unit for it.
 pub(super) fn whole_seconds(reader: &mut Reader<'_>, item: Item<'_>) -> Option<Span> {
     let expected = "a length of time from \"1s\" to \"9h\"";
     item.parsed(reader, expected, values::whole_seconds)
@@ -408,7 +410,8 @@ pub(super) fn whole_seconds(reader: &mut Reader<'_>, item: Item<'_>) -> Option<S
 
 pub(super) fn interface(reader: &mut Reader<'_>, item: Item<'_>) -> Option<String> {
     item.parsed(reader, "an interface's name, such as \"eth0\"", |text| {
-        // The kernel's rule: 15 bytes, no slash, no space. A star at the end stands for any.
+        // The kernel permits 15 bytes without slash and space. A star at the end matches any
+        // suffix.
         let stem = text.strip_suffix('*').unwrap_or(text);
         let fits = (1..=15).contains(&stem.len())
             && stem.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/');
@@ -424,7 +427,7 @@ pub(super) fn network(reader: &mut Reader<'_>, item: Item<'_>) -> Option<Prefix>
     item.parsed(reader, values::NETWORK, |text| text.parse().ok())
 }
 
-/// A file that can be written: its folder need not be there yet, but it must be certain which one.
+/// Reads the path of a writable file. It is absolute; its directory need not exist yet.
 fn state(reader: &mut Reader<'_>, item: Item<'_>) -> Option<PathBuf> {
     item.parsed(reader, "an absolute path, such as \"/var/lib/bentpipe/peers.toml\"", |text| {
         let path = PathBuf::from(text);
@@ -432,7 +435,7 @@ fn state(reader: &mut Reader<'_>, item: Item<'_>) -> Option<PathBuf> {
     })
 }
 
-/// A user of this system; whether there is one is seen when the gateway starts.
+/// Reads the name of a user; whether it exists is checked at the start.
 fn user(reader: &mut Reader<'_>, item: Item<'_>) -> Option<String> {
     item.parsed(reader, "the name of a user of this system", |text| {
         let fits = (1..=32).contains(&text.len())
@@ -448,7 +451,7 @@ pub(super) fn name(reader: &mut Reader<'_>, item: Item<'_>) -> Option<String> {
     })
 }
 
-/// The machine's name: terminals of one hub must have different ones.
+/// Returns the machine's name. The terminals of one hub need different names.
 fn own_name() -> String {
     let found = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name: String = found.trim().chars().filter(|c| !c.is_control()).collect();

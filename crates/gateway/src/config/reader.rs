@@ -1,7 +1,7 @@
-//! Reading a TOML document key by key, so that every mistake can say where it stands.
+//! Reading of a TOML document key by key, so that every mistake is reported with its line.
 //!
-//! A [`Section`] hands out its keys one at a time and notes what is wrong with each; what nobody
-//! asked for is an unknown key. All mistakes of a file are collected, not only the first.
+//! A [`Section`] returns its keys one at a time and records the mistakes in each; a key that was
+//! never taken is unknown. All mistakes of a file are collected, not only the first.
 
 use super::values;
 use super::{ConfigError, Deprecated, HubAddress, Mistake};
@@ -30,11 +30,11 @@ pub(super) struct Reader<'a> {
 
 /// One table of the document.
 pub(super) struct Section<'a> {
-    /// Dotted, with the trailing dot; empty at the top.
+    /// The table's name with a trailing dot; empty at the top level.
     path: String,
     line: usize,
     table: DeTable<'a>,
-    /// Keys that were asked for, present or not.
+    /// Keys that [`Section::take`] was called for, present or not.
     known: BTreeSet<&'static str>,
 }
 
@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The mistakes, or `value` when there were none.
+    /// Returns the mistakes, or `value` if there are none.
     pub(super) fn close<T>(mut self, value: Option<T>) -> Result<T, ConfigError> {
         self.mistakes.sort_by_key(|mistake| mistake.line);
         match value {
@@ -83,12 +83,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The deprecated keys found so far.
+    /// Returns the deprecated keys found so far, and clears the list.
     pub(super) fn take_deprecated(&mut self) -> Vec<Deprecated> {
         std::mem::take(&mut self.deprecated)
     }
 
-    /// Notes that `key` on `line` is wrong.
+    /// Records that `key` on `line` is wrong.
     pub(super) fn mistake(&mut self, line: usize, key: &str, found: &str, expected: &str) {
         self.mistakes.push(Mistake {
             line,
@@ -98,7 +98,7 @@ impl<'a> Reader<'a> {
         });
     }
 
-    /// Notes that `item` is wrong; its own value is what was found.
+    /// Records that the value of `item` is wrong.
     pub(super) fn wrong<T>(&mut self, item: &Item<'_>, expected: &str) -> Option<T> {
         self.mistake(item.line, &item.key, &describe(&item.value), expected);
         None
@@ -111,7 +111,7 @@ impl<'a> Reader<'a> {
 }
 
 impl<'a> Section<'a> {
-    /// The value of `key`, if it is there, by its present name or by the deprecated one.
+    /// Returns the value of `key` by its present or its deprecated name, if it is present.
     pub(super) fn take(&mut self, reader: &mut Reader<'_>, key: &'static str) -> Option<Item<'a>> {
         self.known.insert(key);
         if !self.table.contains_key(key)
@@ -129,7 +129,7 @@ impl<'a> Section<'a> {
         Some(Item { key: format!("{}{key}", self.path), line, value: value.into_inner() })
     }
 
-    /// The table `key`, if it is there.
+    /// Returns the table `key`, if it is present.
     pub(super) fn section(
         &mut self,
         reader: &mut Reader<'_>,
@@ -139,7 +139,7 @@ impl<'a> Section<'a> {
         item.section(reader, &format!("a table, `[{key}]`"))
     }
 
-    /// The tables `[[key]]`, none if there are none.
+    /// Returns the tables `[[key]]`; none if they are absent.
     pub(super) fn sections(
         &mut self,
         reader: &mut Reader<'_>,
@@ -153,17 +153,17 @@ impl<'a> Section<'a> {
         item.list(reader, |reader, item| item.section(reader, &expected))
     }
 
-    /// Whether `key` is there and was not taken yet.
+    /// Returns whether `key` is present and was not taken yet.
     pub(super) fn has(&self, key: &str) -> bool {
         self.table.contains_key(key)
     }
 
-    /// Where it begins.
+    /// Returns the table's first line.
     pub(super) fn line(&self) -> usize {
         self.line
     }
 
-    /// The value of `key` as `read` understands it, or `default` when the key is absent.
+    /// Returns the value of `key` as read by `read`, or `default` if the key is absent.
     pub(super) fn or<T>(
         &mut self,
         reader: &mut Reader<'_>,
@@ -177,7 +177,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// The value of `key` as `read` understands it; its absence is a mistake.
+    /// Returns the value of `key` as read by `read`; a missing key is a mistake.
     pub(super) fn required<T>(
         &mut self,
         reader: &mut Reader<'_>,
@@ -194,30 +194,30 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Every key that nobody asked for is a mistake.
+    /// Records a mistake for every key that was not taken.
     pub(super) fn finish(self, reader: &mut Reader<'_>) {
         let known: Vec<&str> = self.known.iter().copied().collect();
         let expected = format!("one of {}", known.join(", "));
         for (name, _) in &self.table {
             let line = reader.line_at(name.span().start);
             let key = format!("{}{}", self.path, name.get_ref());
-            reader.mistake(line, &key, "a key that is not known here", &expected);
+            reader.mistake(line, &key, "an unknown key", &expected);
         }
     }
 }
 
 impl<'a> Item<'a> {
-    /// Its key, with the names of its tables.
+    /// Returns the key with the names of its tables.
     pub(super) fn key(&self) -> &str {
         &self.key
     }
 
-    /// Where it stands.
+    /// Returns the line of the value.
     pub(super) fn line(&self) -> usize {
         self.line
     }
 
-    /// The value as a table.
+    /// Returns the value as a table.
     pub(super) fn section(self, reader: &mut Reader<'_>, expected: &str) -> Option<Section<'a>> {
         match self.value {
             DeValue::Table(table) => Some(Section {
@@ -230,17 +230,17 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// The value when it is `true` or `false`.
+    /// Returns the value of a boolean.
     pub(super) fn as_bool(&self) -> Option<bool> {
         self.value.as_bool()
     }
 
-    /// The value when it is a string.
+    /// Returns the value of a string.
     pub(super) fn as_str(&self) -> Option<&str> {
         self.value.as_str()
     }
 
-    /// A string or a whole number, so that 443 and "443" both do, that `parse` understands.
+    /// Reads a string or an integer by `parse`, so that `443` and `"443"` are equivalent.
     pub(super) fn text<T>(
         self,
         reader: &mut Reader<'_>,
@@ -262,7 +262,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// One of a few words.
+    /// Reads one of the names in `words`.
     pub(super) fn word<T: Copy>(self, reader: &mut Reader<'_>, words: &[(&str, T)]) -> Option<T> {
         let found = self.as_str().and_then(|text| words.iter().find(|(word, _)| *word == text));
         match found {
@@ -275,7 +275,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// A string that `parse` understands.
+    /// Reads a string by `parse`.
     pub(super) fn parsed<T>(
         self,
         reader: &mut Reader<'_>,
@@ -288,20 +288,20 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// An address with its port.
+    /// Reads an address with a port.
     pub(super) fn address(self, reader: &mut Reader<'_>) -> Option<SocketAddr> {
         let expected = "an address and port, such as \"192.0.2.1:7000\" or \"[2001:db8::1]:7000\"";
         self.parsed(reader, expected, |text| text.parse().ok())
     }
 
-    /// The hub's address or name, with its port.
+    /// Reads the hub's address or name, with its port.
     pub(super) fn hub_address(self, reader: &mut Reader<'_>) -> Option<HubAddress> {
         let expected =
             "an address or name and a port, such as \"192.0.2.1:7000\" or \"hub.example:7000\"";
         self.parsed(reader, expected, |text| text.parse().ok())
     }
 
-    /// A rate with its unit; `None` within: `auto`.
+    /// Reads a rate with its unit; the inner `None` stands for `auto`.
     pub(super) fn rate(self, reader: &mut Reader<'_>) -> Option<Option<BitRate>> {
         self.parsed(reader, values::RATE, |text| match text {
             "auto" => Some(None),
@@ -309,12 +309,12 @@ impl<'a> Item<'a> {
         })
     }
 
-    /// A length of time with its unit.
+    /// Reads a length of time with its unit.
     pub(super) fn span(self, reader: &mut Reader<'_>) -> Option<Span> {
         self.parsed(reader, values::SPAN, values::span)
     }
 
-    /// A whole number in `range`.
+    /// Reads an integer in `range`.
     pub(super) fn integer(
         self,
         reader: &mut Reader<'_>,
@@ -324,7 +324,7 @@ impl<'a> Item<'a> {
         self.number(reader, &expected, |number| range.contains(&number))
     }
 
-    /// A whole number that `fits`.
+    /// Reads an integer that `fits`.
     pub(super) fn number(
         self,
         reader: &mut Reader<'_>,
@@ -341,7 +341,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// As [`Item::list`], and not an empty one.
+    /// Reads a list as [`Item::list`] does; an empty list is a mistake.
     pub(super) fn some<T>(
         self,
         reader: &mut Reader<'_>,
@@ -354,8 +354,7 @@ impl<'a> Item<'a> {
         self.list(reader, read)
     }
 
-    /// A list whose items `read` understands, [`LONGEST_LIST`] at most; a single value counts as
-    /// a list of one.
+    /// Reads a list of at most [`LONGEST_LIST`] items by `read`. A single value is a list of one.
     pub(super) fn list<T>(
         self,
         reader: &mut Reader<'_>,
@@ -375,7 +374,7 @@ impl<'a> Item<'a> {
         };
         let mut all = Some(Vec::new());
         for item in items {
-            // An element made from a single value has no place of its own.
+            // An element that was made from a single value has no span of its own.
             let span = item.span();
             let line = if span.is_empty() { line } else { reader.line_at(span.start) };
             let read = read(reader, Item { key: key.clone(), line, value: item.into_inner() });
@@ -388,7 +387,7 @@ impl<'a> Item<'a> {
     }
 }
 
-/// A value as a person would quote it.
+/// Returns a value as it is quoted in messages.
 fn describe(value: &DeValue<'_>) -> String {
     match value {
         DeValue::String(text) => format!("\"{}\"", text.escape_debug()),

@@ -1,4 +1,4 @@
-//! `[resolver]`: which name servers are asked, where those of the system are not wanted.
+//! `[resolver]`: name servers and their settings, in place of those of the system.
 
 use super::read::positive_span;
 use super::reader::{Item, Reader, Section};
@@ -6,22 +6,22 @@ use crate::proxy::is_name;
 use std::net::{IpAddr, SocketAddr};
 use units::Span;
 
-/// Name servers that are taken, at most.
+/// Maximum number of name servers.
 const MAX_SERVERS: usize = 8;
-/// Domains of a search list, at most; each may cost two DNS queries for a name.
+/// Maximum number of domains of a search list; each can cost two DNS queries per name.
 const MAX_SEARCH: usize = 6;
 
-/// Which name servers are asked, and how.
+/// Name servers and their settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResolverSection {
-    /// The name servers; those of `/etc/resolv.conf`, with its other settings, when empty.
+    /// The name servers; empty: those of `/etc/resolv.conf`, with its other settings.
     pub nameservers: Vec<SocketAddr>,
-    /// Domains that names without a dot are looked up in. `None`: those of `/etc/resolv.conf`, or
-    /// none where name servers are given here.
+    /// Domains that are appended to names without a dot. `None`: those of `/etc/resolv.conf`, or
+    /// none if name servers are configured.
     pub search: Option<Vec<String>>,
-    /// How long a name server may take to answer. `None`: as `/etc/resolv.conf` has it, or 5 s.
+    /// Timeout of a query to one name server. `None`: that of `/etc/resolv.conf`, or 5 s.
     pub timeout: Option<Span>,
-    /// How often a name server is asked. `None`: as `/etc/resolv.conf` has it, or twice.
+    /// Number of queries to each name server. `None`: that of `/etc/resolv.conf`, or two.
     pub attempts: Option<u32>,
 }
 
@@ -67,7 +67,7 @@ fn at_most<T>(
     Some(list)
 }
 
-/// An address, with or without a port; without one it is DNS's.
+/// Reads an address with or without a port; the default port is that of DNS.
 fn nameserver(reader: &mut Reader<'_>, item: Item<'_>) -> Option<SocketAddr> {
     let expected = "a name server's address, such as \"192.0.2.53\" or \"[2001:db8::53]:5353\"";
     item.parsed(reader, expected, |text| {

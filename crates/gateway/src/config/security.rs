@@ -1,4 +1,4 @@
-//! `security`, and the keys that it needs: who this gateway is, and whom it talks to.
+//! `security` and its keys: this gateway's own key and those of its peers.
 
 use super::reader::{Item, Reader, Section};
 use super::{Config, ConfigError, Mistake, Role};
@@ -8,52 +8,52 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// What secures the link.
+/// The security suite of the link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecuritySection {
-    /// Nothing, as somebody has said in so many words.
+    /// No encryption, by an explicit `security = "none"`.
     None,
-    /// Keys.
+    /// Noise, with these keys.
     Noise(NoiseSection),
 }
 
-/// The keys of a gateway. Those of a hub's terminals stand with the terminals.
+/// The keys of a gateway. A hub has those of its terminals in [`super::TerminalEntry`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoiseSection {
-    /// This side's private key.
+    /// This gateway's private key.
     pub private: KeySource<PrivateKey>,
-    /// At a terminal, the hub's.
+    /// At a terminal, the hub's keys.
     pub hub: Option<PeerKey>,
 }
 
-/// What is known of the other side.
+/// The keys of a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerKey {
-    /// Its public key.
+    /// The peer's public key.
     pub public: PublicKey,
-    /// A secret shared with it, if there is one.
+    /// The preshared key, if there is one.
     pub preshared: Option<KeySource<PresharedKey>>,
 }
 
-/// A secret key, or where it stands.
+/// A secret key, or the file that holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeySource<T> {
-    /// In the configuration itself.
+    /// The key itself.
     Here(T),
-    /// In a file that holds nothing else.
+    /// A file that holds only the key.
     File(PathBuf),
 }
 
 impl Config {
-    /// As it is, if nobody but its owner and its group can read a `file` with secrets in it: what
-    /// is asked of files of keys is asked of this one, too.
+    /// Returns the configuration if it holds no secret, or if only the owner and the group of
+    /// `file` can read it, as is required of key files.
     pub(super) fn keeps_its_secrets(self, file: &Path) -> Result<Self, ConfigError> {
         let Some(key) = self.secret_here() else { return Ok(self) };
         let metadata = std::fs::metadata(file).ok().filter(std::fs::Metadata::is_file);
         let mode = metadata.map(|metadata| metadata.permissions().mode() & 0o777);
         let Some(mode) = mode.filter(|mode| mode & 0o007 != 0) else { return Ok(self) };
         let file = file.display().to_string();
-        let found = format!("a secret in a file that everybody can read or change ({mode:03o})");
+        let found = format!("a secret in a file that all users can read or change ({mode:03o})");
         let expected = format!(
             "a file for its owner and its group alone: chmod 640 {file}; or the secret in a file \
              of its own"
@@ -62,7 +62,7 @@ impl Config {
         Err(ConfigError { file, mistakes: vec![mistake] })
     }
 
-    /// The first key of the configuration that holds a secret itself.
+    /// Returns the first key of the configuration whose value is a secret.
     fn secret_here(&self) -> Option<&'static str> {
         let is_shared = |peer: &PeerKey| matches!(peer.preshared, Some(KeySource::Here(_)));
         let of = |noise: &NoiseSection| match &noise.private {
@@ -85,7 +85,7 @@ impl Config {
     }
 }
 
-/// What `security` says; nothing when what it says makes no sense, which was told.
+/// The value of `security`, or `Wrong` after a mistake, which was reported.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Word {
     None,
@@ -94,7 +94,7 @@ pub(super) enum Word {
 }
 
 const PRIVATE: &str = "the file with this gateway's key, made by `bentpipe key generate FILE`; or \
-                       `security = \"none\"` if nothing is to secure the link";
+                       `security = \"none\"`for an unencrypted link";
 const HUB: &str = "the hub's public key, as `bentpipe key show FILE` prints it there";
 const TERMINAL: &str = "the terminal's public key, as `bentpipe key show FILE` prints it there";
 const PRESHARED: [&str; 2] = ["preshared_key", "preshared_key_file"];
@@ -107,7 +107,7 @@ pub(super) fn word(reader: &mut Reader<'_>, top: &mut Section<'_>) -> Word {
     word.unwrap_or(Word::Wrong)
 }
 
-/// This side's private key, which must be there when `security` says so.
+/// Reads this gateway's private key, which is required with `security = "noise"`.
 pub(super) fn read_private(
     reader: &mut Reader<'_>,
     top: &mut Section<'_>,
@@ -121,7 +121,7 @@ pub(super) fn read_private(
     Some(key)
 }
 
-/// What a terminal's `[link]` says of the hub.
+/// Reads the hub's keys in a terminal's `[link]`.
 pub(super) fn read_hub(
     reader: &mut Reader<'_>,
     link: &mut Section<'_>,
@@ -130,7 +130,7 @@ pub(super) fn read_hub(
     read_peer(reader, link, word, "peer_public_key", HUB)
 }
 
-/// As [`read_hub`]; without a word of it the hub is the `usual` one.
+/// Reads the hub's keys as [`read_hub`] does; the default is `usual`.
 pub(super) fn read_hub_or(
     reader: &mut Reader<'_>,
     path: &mut Section<'_>,
@@ -141,12 +141,12 @@ pub(super) fn read_hub_or(
         return read_hub(reader, path, word);
     }
     let Some(usual) = usual else { return read_hub(reader, path, word) };
-    // The hub is the same; the secret may be one of this path's own.
+    // The hub is the same, but this path may have its own preshared key.
     let own = read_secret(reader, path, word, PRESHARED)?;
     Some(Some(PeerKey { public: usual.public, preshared: own.or_else(|| usual.preshared.clone()) }))
 }
 
-/// What a hub's `[[terminal]]` says of one.
+/// Reads a terminal's keys in a hub's `[[terminal]]`.
 pub(super) fn read_terminal(
     reader: &mut Reader<'_>,
     terminal: &mut Section<'_>,
@@ -155,7 +155,7 @@ pub(super) fn read_terminal(
     read_peer(reader, terminal, word, "public_key", TERMINAL)
 }
 
-/// All of it, once the parts are read.
+/// Combines the keys when all are read.
 pub(super) fn section(
     word: Word,
     private: Option<KeySource<PrivateKey>>,
@@ -184,7 +184,7 @@ fn read_peer(
     Some(public.map(|public| PeerKey { public, preshared }))
 }
 
-/// A secret, in the configuration or in a file.
+/// Reads a secret from the configuration or names the file that holds it.
 pub(super) fn read_secret<T: FromStr>(
     reader: &mut Reader<'_>,
     section: &mut Section<'_>,
@@ -192,7 +192,7 @@ pub(super) fn read_secret<T: FromStr>(
     [here, file]: [&'static str; 2],
 ) -> Option<Option<KeySource<T>>> {
     let key = |r: &mut Reader<'_>, i: Item<'_>| match word {
-        // What was found is not repeated: it may be a secret with a character too many.
+        // The message does not quote the value, which may be a secret with one character too many.
         Word::Noise => match i.as_str().map(str::parse) {
             Some(Ok(key)) => Some(Some(KeySource::Here(key))),
             Some(Err(_)) | None => {
@@ -212,7 +212,7 @@ pub(super) fn read_secret<T: FromStr>(
         }
         Some(item) => match item.as_str().map(PathBuf::from) {
             Some(path) if path.is_absolute() => Some(Some(KeySource::File(path))),
-            // It may be a key that stands in the wrong place.
+            // The value may be a secret key in the wrong place, so it is not quoted.
             Some(_) | None => {
                 reader.mistake(item.line(), item.key(), "something else", FILE);
                 None
@@ -226,7 +226,8 @@ fn parse<T: FromStr>(reader: &mut Reader<'_>, item: Item<'_>) -> Option<T> {
     item.parsed(reader, KEY, |text| text.parse().ok())
 }
 
-/// A key where none is used: to ignore it would let somebody believe in it.
+/// Records a key beside `security = "none"` as a mistake: a key that has no effect would suggest
+/// that the link is encrypted.
 fn unwanted<T>(reader: &mut Reader<'_>, item: &Item<'_>, word: Word) -> Option<Option<T>> {
     if word == Word::None {
         reader.mistake(item.line(), item.key(), "a key", "none beside `security = \"none\"`");

@@ -1,55 +1,56 @@
-//! What one of many may take.
+//! Quotas of terminals and clients, and the settings of single terminals.
 
 use super::PeerKey;
 use crate::intercept::Prefix;
 use crate::reach::Destinations;
 
-/// What one terminal, or one client, may take at most.
+/// Configured quota of one terminal or one client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShareLimits {
-    /// Connections at once; unless told no more than its fair share of all.
+    /// Maximum number of connections; `None`: a fair share of all.
     pub connections: Option<u32>,
-    /// New connections a second; no bound unless told.
+    /// Maximum number of new connections per second; `None`: unlimited.
     pub rate: Option<u32>,
-    /// New connections at one time, after a while without; those of two seconds unless told.
+    /// Maximum number of new connections in a burst after an idle period; `None`: those of two
+    /// seconds.
     pub burst: Option<u32>,
 }
 
-/// What a hub knows of one of its terminals.
+/// A hub's settings for one terminal.
 #[derive(Clone, Debug)]
 pub struct TerminalEntry {
-    /// What the terminal is called here; without keys also in its own configuration.
+    /// The terminal's name at the hub; without keys, also the name in the terminal's configuration.
     pub name: String,
-    /// Its public key, where keys secure the link.
+    /// Its public key; `None` without encryption.
     pub key: Option<PeerKey>,
-    /// The plan that it has, where that is said here.
+    /// Its plan, if it is set here.
     pub plan: Option<String>,
-    /// What it may take, where that is not the usual.
+    /// Its quota, where it differs from the default.
     pub share: ShareLimits,
-    /// Bytes of buffer for it in each direction, where that is not the usual.
+    /// Buffer bytes for it in each direction; `None`: the default.
     pub memory: Option<u64>,
-    /// What it may reach of what all may reach.
+    /// Further restrictions of the destinations that all terminals may reach.
     pub destinations: Destinations,
-    /// Whose addresses it may have servers see, where those are not the usual.
+    /// Client addresses that it may use as source addresses; `None`: those of the hub's list.
     pub clients: Option<Vec<Prefix>>,
 }
 
-/// What one of many may take, in numbers.
+/// The quota of one terminal or client, as numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Terms {
-    /// Connections at once.
+    /// Maximum number of connections.
     pub(crate) connections: u32,
-    /// New connections a second.
+    /// Maximum number of new connections per second.
     pub(crate) rate: Option<u32>,
-    /// New connections at one time.
+    /// Maximum number of new connections in a burst.
     pub(crate) burst: u32,
 }
 
 impl ShareLimits {
-    /// What is told here, and the rest as in `usual`.
+    /// Returns the values set here, and those of `usual` for the others.
     #[must_use]
     pub(crate) fn or(self, usual: Self) -> Self {
-        // A burst belongs to the rate that it is told with.
+        // A burst belongs to the rate that it is configured with.
         let burst = if self.rate.is_some() { self.burst } else { self.burst.or(usual.burst) };
         Self {
             connections: self.connections.or(usual.connections),
@@ -58,7 +59,7 @@ impl ShareLimits {
         }
     }
 
-    /// In numbers.
+    /// Returns the quota with its defaults applied.
     pub(crate) fn terms(self) -> Terms {
         let connections = self.connections.unwrap_or(u32::MAX);
         let burst = self.burst.or(self.rate.map(|rate| rate.saturating_mul(2))).unwrap_or(1);
@@ -71,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_told_follows_from_the_rest() {
+    fn missing_quota_values_follow_from_the_others() {
         let usual = ShareLimits { connections: None, rate: Some(10), burst: Some(50) };
         let terms = |connections, rate, burst| Terms { connections, rate, burst };
         assert_eq!(ShareLimits::default().terms(), terms(u32::MAX, None, 1));

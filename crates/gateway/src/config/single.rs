@@ -1,4 +1,4 @@
-//! `role = "single"`: what a gateway without a partner is told.
+//! `role = "single"`: settings of a gateway without a peer.
 
 use super::SourceMode;
 use super::read::{id, interface, network, ports, positive_span};
@@ -6,41 +6,42 @@ use super::reader::{Item, Reader, Section};
 use crate::intercept::{PortRange, Prefix};
 use units::{BitRate, Span};
 
-/// What a gateway of two-segment splitting is told.
+/// Settings of a gateway for two-segment splitting.
 #[derive(Clone, Debug)]
 pub struct SingleSection {
-    /// Names what is written into the kernel's tables.
+    /// Identifies this gateway's entries in the kernel's tables.
     pub id: String,
     /// The interfaces towards the satellite; `sat*` is allowed.
     pub satellite: Vec<String>,
-    /// Interfaces where connections to [`SingleSection::networks`] begin.
+    /// Interfaces on which connections to [`SingleSection::networks`] arrive.
     pub network: Vec<String>,
     /// Networks beyond the satellite.
     pub networks: Vec<Prefix>,
     /// The port of the transparent listeners; the next one is used as well.
     pub port: u16,
-    /// What may be sent over the satellite: IP packets and [`SingleSection::overhead`].
-    /// `None`: the congestion control alone decides.
+    /// Maximum rate over the satellite, of IP packets and [`SingleSection::overhead`]; `None`: only
+    /// the congestion control limits it.
     pub rate: Option<BitRate>,
-    /// What may be sent at once after a rest, as time at the rate: the depth of the bucket.
+    /// Maximum burst after an idle period, as time at the rate (the depth of the token bucket).
     pub burst: Span,
-    /// The satellite's round trip, for which windows are made.
+    /// The RTT over the satellite, from which window sizes are computed.
     pub round_trip: Span,
-    /// The congestion control towards the satellite; `None`: the system's.
+    /// The congestion control towards the satellite; `None`: the system's default.
     pub congestion: Option<String>,
-    /// The initial window towards [`SingleSection::networks`], segments; `None`: the system's.
+    /// The initial window towards [`SingleSection::networks`], in segments; `None`: the system's
+    /// default.
     pub initial_window: Option<u32>,
-    /// The largest IP packet over the satellite, bytes.
+    /// Maximum size of an IP packet over the satellite, bytes.
     pub mtu: u32,
     /// Bytes that the link adds to each IP packet.
     pub overhead: u32,
-    /// Whose address servers see.
+    /// The source address of connections to servers.
     pub source: SourceMode,
-    /// Ports to take; all when empty.
+    /// Ports that are intercepted; empty: all.
     pub include_ports: Vec<PortRange>,
-    /// Ports to leave alone.
+    /// Ports that are not intercepted.
     pub exclude_ports: Vec<PortRange>,
-    /// Destinations to leave alone.
+    /// Destinations that are not intercepted.
     pub exclude: Vec<Prefix>,
 }
 
@@ -98,7 +99,7 @@ pub(super) fn read_single(reader: &mut Reader<'_>, top: &mut Section<'_>) -> Opt
     })
 }
 
-/// Two of the keys make sense only where it is known what lies beyond the satellite.
+/// Checks that `networks` is set if a key depends on it.
 fn needs_networks(
     reader: &mut Reader<'_>,
     section: &Section<'_>,
@@ -110,7 +111,7 @@ fn needs_networks(
         return;
     }
     let expected = "the networks beyond the satellite, such as [\"10.1.0.0/24\"]";
-    let wants = |key: &str| format!("{expected}: single.{key} goes by them");
+    let wants = |key: &str| format!("{expected}: single.{key} depends on them");
     if network.as_ref().is_some_and(|interfaces| !interfaces.is_empty()) {
         reader.mistake(section.line(), "single.networks", "none", &wants("network"));
     } else if window.flatten().is_some() {

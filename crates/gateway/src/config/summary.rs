@@ -1,4 +1,4 @@
-//! A configuration in a few lines, for people who check one.
+//! Summary of a configuration in a few lines, for `bentpipe check`.
 
 use super::{
     AcceptMode, Config, HubSection, LinkSection, PathSection, PlanSection, QuicMode, Role,
@@ -48,7 +48,7 @@ impl fmt::Display for Config {
     }
 }
 
-/// Keys of the link, or of each path.
+/// Writes the security suite and, with one path, its keys.
 fn secured(f: &mut fmt::Formatter<'_>, config: &Config) -> fmt::Result {
     config.paths.iter().try_for_each(|path| write_path(f, path))?;
     let SecuritySection::Noise(noise) = &config.security else {
@@ -88,7 +88,7 @@ fn write_path(f: &mut fmt::Formatter<'_>, path: &PathSection) -> fmt::Result {
     writeln!(f, "  own key in {}, the hub's public key is {hub}", noise.private)
 }
 
-/// Functions of a gateway of a pair other than relaying connections.
+/// Writes the functions of a gateway of a pair other than relaying connections.
 fn beside(f: &mut fmt::Formatter<'_>, config: &Config) -> fmt::Result {
     if let Some(forward) = &config.forward {
         match &config.role {
@@ -117,7 +117,7 @@ fn beside(f: &mut fmt::Formatter<'_>, config: &Config) -> fmt::Result {
     }
 }
 
-/// A configured rate, or `auto`.
+/// Returns a configured rate, or `auto`.
 fn rate_or_auto(rate: Option<BitRate>) -> String {
     rate.map_or_else(|| "auto".to_owned(), |rate| rate.to_string())
 }
@@ -179,8 +179,8 @@ fn hub(f: &mut fmt::Formatter<'_>, section: &HubSection, link: &LinkSection) -> 
     if let Some(path) = &section.mac {
         writeln!(f, "connection counts are sent to a MAC scheduler at {}", path.display())?;
     }
-    for commitment in super::commitments(link, section).iter().filter(|one| one.is_too_much()) {
-        writeln!(f, "{}", commitment.words())?;
+    for commitment in super::commitments(link, section).iter().filter(|one| one.is_exceeded()) {
+        writeln!(f, "{}", commitment.describe())?;
     }
     plans(f, section)?;
     if section.guarded {
@@ -190,7 +190,7 @@ fn hub(f: &mut fmt::Formatter<'_>, section: &HubSection, link: &LinkSection) -> 
     }
 }
 
-/// Each configured plan in words, with its terminals.
+/// Writes each configured plan with its terminals.
 fn plans(f: &mut fmt::Formatter<'_>, section: &HubSection) -> fmt::Result {
     let all = super::for_relay(&section.plans, &section.terminals);
     for PlanSection { plan, .. } in &section.plans {
@@ -211,7 +211,7 @@ fn plans(f: &mut fmt::Formatter<'_>, section: &HubSection) -> fmt::Result {
         let members: Vec<&str> = members.map(|(terminal, _)| terminal.as_str()).collect();
         match (members.is_empty(), number) {
             (_, Some(0)) => writeln!(f, "  of all terminals that have no other")?,
-            (true, _) => writeln!(f, "  NO terminal has it")?,
+            (true, _) => writeln!(f, "  of NO terminal")?,
             (false, _) => writeln!(f, "  of {}", members.join(", "))?,
         }
     }

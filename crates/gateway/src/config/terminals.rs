@@ -1,4 +1,4 @@
-//! `[[terminal]]` at a hub: what it knows of each of its terminals.
+//! `[[terminal]]` at a hub: settings of single terminals.
 
 use super::limits::read_share;
 use super::paths::terminal_of;
@@ -8,8 +8,8 @@ use super::security::{self, Word};
 use super::{HubSection, ShareLimits, TerminalEntry, reach, read, values};
 use std::collections::BTreeMap;
 
-/// Most terminals that a hub may be told of.
-const MOST: usize = 10_000;
+/// Maximum number of configured terminals of a hub.
+const MAX_TERMINALS: usize = 10_000;
 
 pub(super) fn read(
     reader: &mut Reader<'_>,
@@ -23,9 +23,9 @@ pub(super) fn read(
         reader.mistake(1, "terminal", "nothing", expected);
         return None;
     }
-    if sections.len() > MOST {
+    if sections.len() > MAX_TERMINALS {
         let found = format!("{} terminals", sections.len());
-        reader.mistake(1, "terminal", &found, &format!("at most {MOST}"));
+        reader.mistake(1, "terminal", &found, &format!("at most {MAX_TERMINALS}"));
         return None;
     }
     let mut all: Option<Vec<TerminalEntry>> = Some(Vec::new());
@@ -51,9 +51,9 @@ pub(super) fn read(
 }
 
 impl HubSection {
-    /// Bytes of buffer for terminals for which they are not the usual, by the names of the paths
-    /// that have them together. A path with bytes of its own has those; `usual` is what each terminal
-    /// has, where that is told.
+    /// Returns the buffer bytes of terminals with their own value, each with the names of the paths
+    /// that share them. A path with its own value does not share; `usual` is the value of each
+    /// terminal, if it is configured.
     pub(crate) fn memory(&self, usual: Option<u64>) -> Vec<(Vec<&str>, u64)> {
         let mut further: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for TerminalEntry { name, memory, .. } in &self.terminals {
@@ -72,7 +72,7 @@ impl HubSection {
     }
 }
 
-/// A further path of a terminal has that terminal's shares and rules.
+/// A further path of a terminal has that terminal's quota and rules.
 fn further_path<'e>(
     reader: &mut Reader<'_>,
     mut all: impl Iterator<Item = &'e TerminalEntry>,
@@ -106,7 +106,7 @@ fn read_one(
     word: Word,
     plans: &[PlanSection],
 ) -> Option<TerminalEntry> {
-    let name = section.required(reader, "name", "what the terminal is called", read::name);
+    let name = section.required(reader, "name", "the name of the terminal", read::name);
     let key = security::read_terminal(reader, section, word);
     let line = section.line();
     let plan = read_choice(reader, section, plans);

@@ -1,4 +1,4 @@
-//! Right configurations, and what is said about wrong ones.
+//! Valid configurations, and the messages for mistakes.
 
 use super::*;
 
@@ -20,14 +20,14 @@ rate_up = "1mbit"
 rate_down = "10mbit"
 "#;
 
-/// What is said about `text` with `from` replaced by `to`.
-fn said(text: &str, from: &str, to: &str) -> String {
+/// Returns the message for `text` with `from` replaced by `to`.
+fn error_for(text: &str, from: &str, to: &str) -> String {
     assert!(text.contains(from), "the text has no {from:?}");
     Config::parse("g.toml", &text.replacen(from, to, 1)).expect_err("a mistake").to_string()
 }
 
 #[test]
-fn a_short_terminal_gets_the_usual_values() {
+fn a_minimal_terminal_has_the_defaults() {
     let config = Config::parse("g.toml", TERMINAL).unwrap();
     assert_eq!(config.link.peer, Some("192.0.2.1:7000".parse().unwrap()));
     assert_eq!(config.link.listen, "0.0.0.0:0".parse().unwrap());
@@ -105,7 +105,7 @@ fn every_key_of_a_hub_is_read() {
 }
 
 #[test]
-fn a_hub_that_lends_clients_their_addresses_knows_which_they_are() {
+fn source_client_requires_client_networks() {
     let hub = format!("{HUB}[hub]\nsource = \"client\"\n");
     let error = Config::parse("g.toml", &hub).unwrap_err().to_string();
     let line = HUB.lines().count() + 1;
@@ -121,7 +121,7 @@ fn a_hub_that_lends_clients_their_addresses_knows_which_they_are() {
 }
 
 #[test]
-fn rates_may_be_left_to_be_found() {
+fn rates_may_be_auto() {
     let auto = TERMINAL.replace("\"1mbit\"", "\"auto\"").replace("rate_down = \"10mbit\"\n", "");
     let config = Config::parse("g.toml", &auto).unwrap();
     assert_eq!((config.link.rate_up, config.link.rate_down), (None, None));
@@ -133,7 +133,7 @@ fn rates_may_be_left_to_be_found() {
 }
 
 #[test]
-fn controllers_and_what_is_remembered_are_read() {
+fn controllers_and_the_path_cache_are_read() {
     let text = TERMINAL.replace("[link]", "name = \"boat\"\nstate = \"/tmp/p.toml\"\n[link]");
     for control in Control::ALL {
         let text = text.replace("rate_up", &format!("controller = \"{control}\"\nrate_up"));
@@ -146,23 +146,26 @@ fn controllers_and_what_is_remembered_are_read() {
         assert_eq!(terminal.name, "boat");
     }
     assert_eq!(
-        said(&text, "/tmp/p.toml", "p.toml"),
+        error_for(&text, "/tmp/p.toml", "p.toml"),
         "g.toml:4: state: found \"p.toml\", expected an absolute path, such as \
          \"/var/lib/bentpipe/peers.toml\""
     );
     let name = "a name of 1 to 64 bytes without control characters";
     assert_eq!(
-        said(&text, "\"boat\"", "\"\""),
+        error_for(&text, "\"boat\"", "\"\""),
         format!("g.toml:3: name: found \"\", expected {name}")
     );
     let fixed = "controller = \"fixed\"\nrate_up = \"auto\"";
     assert_eq!(
-        said(TERMINAL, "rate_up = \"1mbit\"", fixed),
-        "g.toml:5: link.controller: found \"fixed\", expected a rate in link.rate_up beside it, \
-         to be fixed at"
+        error_for(TERMINAL, "rate_up = \"1mbit\"", fixed),
+        "g.toml:5: link.controller: found \"fixed\", expected a rate in link.rate_up, which this \
+         controller requires"
     );
-    let said = said(TERMINAL, "rate_up = \"1mbit\"", "controller = \"cubic\"");
-    assert!(said.starts_with("g.toml:5: link.controller: found \"cubic\", expected \"s"), "{said}");
+    let error = error_for(TERMINAL, "rate_up = \"1mbit\"", "controller = \"cubic\"");
+    assert!(
+        error.starts_with("g.toml:5: link.controller: found \"cubic\", expected \"s"),
+        "{error}"
+    );
 }
 
 mod accept;
@@ -178,19 +181,19 @@ mod single;
 #[test]
 fn words_and_roles_are_checked() {
     assert_eq!(
-        said(TERMINAL, "\"terminal\"", "\"client\""),
+        error_for(TERMINAL, "\"terminal\"", "\"client\""),
         "g.toml:1: role: found \"client\", expected \"terminal\" or \"hub\" or \"single\""
     );
     assert_eq!(
-        said(HUB, "role = \"hub\"\n", ""),
+        error_for(HUB, "role = \"hub\"\n", ""),
         "g.toml:1: role: found nothing, expected \"terminal\", \"hub\" or \"single\""
     );
     assert_eq!(
-        said(TERMINAL, "security = \"none\"", "security = \"tls\""),
+        error_for(TERMINAL, "security = \"none\"", "security = \"tls\""),
         "g.toml:2: security: found \"tls\", expected \"noise\" or \"none\""
     );
     assert_eq!(
-        said(TERMINAL, "[link]", "accept = true\n[link]"),
+        error_for(TERMINAL, "[link]", "accept = true\n[link]"),
         "g.toml:3: accept: found true, expected \"early\" or \"confirm\""
     );
 }
@@ -200,34 +203,34 @@ fn addresses_rates_and_numbers_are_checked() {
     let address = "an address and port, such as \"192.0.2.1:7000\" or \"[2001:db8::1]:7000\"";
     let rate = "a rate from \"1bit\" to \"10000gbit\", such as \"512kbit\", or \"auto\"";
     assert_eq!(
-        said(TERMINAL, "192.0.2.1:7000", "hub.example"),
+        error_for(TERMINAL, "192.0.2.1:7000", "hub.example"),
         "g.toml:4: link.peer: found \"hub.example\", expected an address or name and a port, such as \
          \"192.0.2.1:7000\" or \"hub.example:7000\""
     );
     assert_eq!(
-        said(TERMINAL, "[link]", "[link]\nlisten = \"[::]:7001\""),
-        "g.toml:4: link.listen: found \"[::]:7001\", expected an IPv4 address and port, as \
-         link.peer is one"
+        error_for(TERMINAL, "[link]", "[link]\nlisten = \"[::]:7001\""),
+        "g.toml:4: link.listen: found \"[::]:7001\", expected an IPv4 address and port, the \
+         family of link.peer"
     );
     assert_eq!(
-        said(TERMINAL, "\"1mbit\"", "1"),
+        error_for(TERMINAL, "\"1mbit\"", "1"),
         format!("g.toml:5: link.rate_up: found 1, expected {rate}")
     );
     assert_eq!(
-        said(TERMINAL, "\"10mbit\"", "\"10mb\""),
+        error_for(TERMINAL, "\"10mbit\"", "\"10mb\""),
         format!("g.toml:6: link.rate_down: found \"10mb\", expected {rate}")
     );
     assert_eq!(
-        said(TERMINAL, "[socks5]", "mtu = 100\n[socks5]"),
+        error_for(TERMINAL, "[socks5]", "mtu = 100\n[socks5]"),
         "g.toml:7: link.mtu: found 100, expected a whole number from 576 to 9000"
     );
     assert_eq!(
-        said(TERMINAL, "[socks5]", "round_trip = \"0ms\"\n[socks5]"),
+        error_for(TERMINAL, "[socks5]", "round_trip = \"0ms\"\n[socks5]"),
         "g.toml:7: link.round_trip: found \"0ms\", expected a length of time, such as \"4ms\" or \
          \"20s\" above zero and at most 60.000 s"
     );
     assert_eq!(
-        said(TERMINAL, "\"127.0.0.1:1080\"", "[\"127.0.0.1:1080\",\n\"localhost\"]"),
+        error_for(TERMINAL, "\"127.0.0.1:1080\"", "[\"127.0.0.1:1080\",\n\"localhost\"]"),
         format!("g.toml:9: socks5.listen: found \"localhost\", expected {address}")
     );
 }
@@ -247,45 +250,45 @@ fn a_hub_may_have_a_name() {
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn missing_keys_are_named() {
     assert_eq!(
-        said(TERMINAL, "peer = \"192.0.2.1:7000\"\n", ""),
+        error_for(TERMINAL, "peer = \"192.0.2.1:7000\"\n", ""),
         "g.toml:3: link.peer: found nothing, expected the hub's address and port"
     );
     assert_eq!(
-        said(HUB, "listen = \"0.0.0.0:7000\"\n", ""),
+        error_for(HUB, "listen = \"0.0.0.0:7000\"\n", ""),
         "g.toml:3: link.listen: found nothing, expected the hub's address and port"
     );
     assert_eq!(
-        said(TERMINAL, "[socks5]\nlisten = \"127.0.0.1:1080\"", ""),
-        "g.toml:1: (file): found no way in for clients, expected at least one of [intercept], \
-         [socks5] and [connect], or no client is served"
+        error_for(TERMINAL, "[socks5]\nlisten = \"127.0.0.1:1080\"", ""),
+        "g.toml:1: (file): found no listener for clients, expected at least one of [intercept], \
+         [socks5] and [connect]"
     );
     assert_eq!(
-        said("role = \"hub\"\nsecurity = \"none\"\n", "", ""),
-        "g.toml:1: link: found nothing, expected a table, `[link]`, with the other gateway's \
-         address or our own"
+        error_for("role = \"hub\"\nsecurity = \"none\"\n", "", ""),
+        "g.toml:1: link: found nothing, expected a table, `[link]`, with the address of the \
+         hub or of this gateway"
     );
 }
 
 #[test]
-fn unknown_keys_are_named_with_the_known_ones() {
+fn unknown_keys_are_reported_with_the_known_ones() {
     assert_eq!(
-        said(TERMINAL, "[link]", "sekurity = \"none\"\n[link]"),
-        "g.toml:3: sekurity: found a key that is not known here, expected one of accept, \
+        error_for(TERMINAL, "[link]", "sekurity = \"none\"\n[link]"),
+        "g.toml:3: sekurity: found an unknown key, expected one of accept, \
          accept_rule, connect, control, fail, forward, health, intercept, limits, link, log, \
          metrics, name, path, private_key, private_key_file, resolver, role, security, socks5, \
          state, user"
     );
     assert_eq!(
-        said(HUB, "rate_up", "rate_upp"),
-        "g.toml:5: link.rate_upp: found a key that is not known here, expected one of controller, \
+        error_for(HUB, "rate_up", "rate_upp"),
+        "g.toml:5: link.rate_upp: found an unknown key, expected one of controller, \
          listen, mtu, overhead, rate_down, rate_up, round_trip"
     );
     // A hub has no clients of its own.
     assert_eq!(
-        said(HUB, "[link]", "[socks5]\nlisten = \"127.0.0.1:1080\"\n[link]"),
-        "g.toml:3: socks5: found a key that is not known here, expected one of class, \
+        error_for(HUB, "[link]", "[socks5]\nlisten = \"127.0.0.1:1080\"\n[link]"),
+        "g.toml:3: socks5: found an unknown key, expected one of class, \
          control, forward, hub, limits, link, log, mac, metrics, plan, private_key, \
          private_key_file, resolver, role, security, state, terminal, user"
     );
@@ -299,22 +302,22 @@ fn deprecated_keys_are_read_and_reported() {
     let [Deprecated { former, present, .. }] = &*config.deprecated else { panic!("one key") };
     assert_eq!((&**former, &**present), ("limits.vanished", "limits.tcp_user_timeout"));
     let both = "[limits]\ntcp_user_timeout = \"1m\"\nvanished = \"1m\"\n[socks5]";
-    let refused = said(TERMINAL, "[socks5]", both);
-    assert!(refused.contains("limits.vanished: found a key that is not known here"), "{refused}");
+    let refused = error_for(TERMINAL, "[socks5]", both);
+    assert!(refused.contains("limits.vanished: found an unknown key"), "{refused}");
 }
 
 #[test]
 fn tables_and_values_are_distinguished() {
     assert_eq!(
-        said(TERMINAL, "[socks5]\nlisten = \"127.0.0.1:1080\"", "[link.peer2]"),
-        "g.toml:1: (file): found no way in for clients, expected at least one of [intercept], \
-         [socks5] and [connect], or no client is served\n\
-         g.toml:7: link.peer2: found a key that is not known here, expected one of controller, \
+        error_for(TERMINAL, "[socks5]\nlisten = \"127.0.0.1:1080\"", "[link.peer2]"),
+        "g.toml:1: (file): found no listener for clients, expected at least one of [intercept], \
+         [socks5] and [connect]\n\
+         g.toml:7: link.peer2: found an unknown key, expected one of controller, \
          listen, mtu, overhead, peer, peer_public_key, preshared_key, preshared_key_file, \
          rate_down, rate_up, round_trip"
     );
     assert_eq!(
-        said(TERMINAL, "[link]", "limits = 4\n[link]"),
+        error_for(TERMINAL, "[link]", "limits = 4\n[link]"),
         "g.toml:3: limits: found 4, expected a table, `[limits]`"
     );
 }
@@ -323,59 +326,59 @@ fn tables_and_values_are_distinguished() {
 fn interception_is_checked() {
     let text = format!("{TERMINAL}[intercept]\ninterfaces = [\"lan0\"]\nports = [80]\n");
     assert_eq!(
-        said(&text, "ports = [80]", "include_ports = [80, \"9-8\"]"),
+        error_for(&text, "ports = [80]", "include_ports = [80, \"9-8\"]"),
         "g.toml:11: intercept.include_ports: found \"9-8\", expected a port, such as 443, or a \
          range, such as \"8000-8099\""
     );
     assert_eq!(
-        said(&text, "ports = [80]", "exclude = \"10.0.0.1/8\""),
+        error_for(&text, "ports = [80]", "exclude = \"10.0.0.1/8\""),
         "g.toml:11: intercept.exclude: found \"10.0.0.1/8\", expected a network, such as \
          \"10.0.0.0/8\" or \"2001:db8::/32\""
     );
     assert_eq!(
-        said(&text, "interfaces = [\"lan0\"]\nports = [80]", ""),
+        error_for(&text, "interfaces = [\"lan0\"]\nports = [80]", ""),
         "g.toml:9: intercept.interfaces: found nothing, expected the clients' interfaces, such as \
          [\"lan0\"]"
     );
 }
 
 #[test]
-fn what_the_kernel_would_refuse_is_named_with_its_line() {
+fn values_that_the_kernel_rejects_are_reported_with_their_line() {
     let text = format!("{TERMINAL}[intercept]\ninterfaces = [\"lan*\"]\ntable = 7\n");
     assert!(Config::parse("g.toml", &text).is_ok());
     for table in ["253", "255", "0"] {
         assert_eq!(
-            said(&text, "table = 7", &format!("table = {table}")),
+            error_for(&text, "table = 7", &format!("table = {table}")),
             format!(
-                "g.toml:11: intercept.table: found {table}, expected a routing table's number, \
-                 none of 0 and 253 to 255, the system's own"
+                "g.toml:11: intercept.table: found {table}, expected a routing table's number \
+                 other than 0 and 253 to 255, which the system uses"
             )
         );
     }
     for name in ["*", "a b", "sixteen-letters-", "l\u{e4}n"] {
-        let said = said(&text, "lan*", name);
-        assert!(said.starts_with("g.toml:10: intercept.interfaces: found "), "{said}");
+        let error = error_for(&text, "lan*", name);
+        assert!(error.starts_with("g.toml:10: intercept.interfaces: found "), "{error}");
     }
-    let said = said(&text, "[\"lan*\"]", "[]");
-    assert!(said.starts_with("g.toml:10: intercept.interfaces: found an empty list,"), "{said}");
-    assert!(said.ends_with("expected the clients' interfaces, such as [\"lan0\"]"), "{said}");
+    let error = error_for(&text, "[\"lan*\"]", "[]");
+    assert!(error.starts_with("g.toml:10: intercept.interfaces: found an empty list,"), "{error}");
+    assert!(error.ends_with("expected the clients' interfaces, such as [\"lan0\"]"), "{error}");
 }
 
 #[test]
-fn broken_toml_names_its_line() {
-    let said = said(TERMINAL, "rate_up = \"1mbit\"", "rate_up = \"1mbit");
-    assert!(said.starts_with("g.toml:5: (syntax): found `rate_up = \"1mbit`"), "{said}");
+fn toml_errors_have_their_line() {
+    let error = error_for(TERMINAL, "rate_up = \"1mbit\"", "rate_up = \"1mbit");
+    assert!(error.starts_with("g.toml:5: (syntax): found `rate_up = \"1mbit`"), "{error}");
 }
 
 #[test]
-fn all_mistakes_are_told_at_once_in_order() {
-    let said = said(TERMINAL, "security = \"none\"\n", "security = 1\nfoo = 2\n");
-    let lines: Vec<&str> = said.lines().map(|line| &line[..9]).collect();
+fn all_mistakes_are_reported_in_order() {
+    let error = error_for(TERMINAL, "security = \"none\"\n", "security = 1\nfoo = 2\n");
+    let lines: Vec<&str> = error.lines().map(|line| &line[..9]).collect();
     assert_eq!(lines, ["g.toml:2:", "g.toml:3:"].map(|s| &s[..9]));
 }
 
 #[test]
-fn a_file_that_is_not_there_is_named() {
+fn a_missing_file_is_reported() {
     let error = Config::load(Path::new("/nonexistent/g.toml")).unwrap_err().to_string();
     assert!(error.starts_with("/nonexistent/g.toml:0: (file): found No such file"), "{error}");
 }

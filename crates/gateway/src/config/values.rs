@@ -1,22 +1,22 @@
-//! Values with units, as people write them in a configuration.
+//! Values with units, as they are written in a configuration.
 
 use units::{BitRate, Span};
 
-/// What a rate looks like, for messages.
+/// Expected form of a rate, for messages.
 pub(super) const RATE: &str =
     "a rate from \"1bit\" to \"10000gbit\", such as \"512kbit\", or \"auto\"";
-/// What an amount of memory looks like, for messages.
+/// Expected form of an amount of memory, for messages.
 pub(super) const MEMORY: &str = "an amount from \"1mb\" to \"4gb\"";
-/// What an amount of memory for all terminals looks like, for messages.
+/// Expected form of an amount of memory for all terminals, for messages.
 pub(super) const MEMORY_TOTAL: &str = "an amount from \"16mb\" to \"1000gb\"";
-/// What a length of time looks like, for messages.
+/// Expected form of a length of time, for messages.
 pub(super) const SPAN: &str = "a length of time, such as \"4ms\" or \"20s\"";
-/// What ports look like, for messages.
+/// Expected form of ports, for messages.
 pub(super) const PORTS: &str = "a port, such as 443, or a range, such as \"8000-8099\"";
-/// What a network looks like, for messages.
+/// Expected form of a network, for messages.
 pub(super) const NETWORK: &str = "a network, such as \"10.0.0.0/8\" or \"2001:db8::/32\"";
 
-/// A rate: a number and `bit`, `kbit`, `mbit` or `gbit`, with or without `/s` or `ps`.
+/// Parses a rate: a number and `bit`, `kbit`, `mbit` or `gbit`, with or without `/s` or `ps`.
 pub(super) fn rate(text: &str) -> Option<BitRate> {
     let text = text.trim().to_ascii_lowercase();
     let text = text.strip_suffix("/s").or_else(|| text.strip_suffix("ps")).unwrap_or(&text);
@@ -29,16 +29,16 @@ pub(super) fn rate(text: &str) -> Option<BitRate> {
         _ => return None,
     };
     let bps = (number * scale).round();
-    // 10 Tbit/s is beyond any satellite and keeps what is computed from it within 64 bits.
+    // The maximum of 10 Tbit/s keeps the results of computations within 64 bits.
     if (1.0..=1e13).contains(&bps) { BitRate::new(bps as u64) } else { None }
 }
 
-/// An amount of memory: a number and `kb`, `mb` or `gb`, thousands.
+/// Parses an amount of memory: a number and `kb`, `mb` or `gb`, powers of 1,000.
 pub(super) fn memory(text: &str) -> Option<u64> {
     amount(text).filter(|bytes| (1_000_000..=4_000_000_000).contains(bytes))
 }
 
-/// An amount of memory for all terminals together.
+/// Parses an amount of memory for all terminals together.
 pub(super) fn memory_total(text: &str) -> Option<u64> {
     amount(text).filter(|bytes| (16_000_000..=1_000_000_000_000).contains(bytes))
 }
@@ -56,13 +56,13 @@ fn amount(text: &str) -> Option<u64> {
     (0.0..=1e15).contains(&bytes).then_some(bytes as u64)
 }
 
-/// A length of time from 1 s to 9 h.
+/// Parses a length of time from 1 s to 9 h.
 pub(super) fn whole_seconds(text: &str) -> Option<Span> {
     let range = Span::from_secs(1)..=Span::from_secs(9 * 3600);
     span(text).filter(|span| range.contains(span))
 }
 
-/// A length of time: a number and `us`, `ms`, `s`, `m` or `h`; at most a year.
+/// Parses a length of time: a number and `us`, `ms`, `s`, `m` or `h`; at most a year.
 pub(super) fn span(text: &str) -> Option<Span> {
     let (number, unit) = split_number(text.trim())?;
     let scale = match unit {
@@ -77,7 +77,7 @@ pub(super) fn span(text: &str) -> Option<Span> {
     if secs <= 365.0 * 86_400.0 { Some(Span::from_secs_f64(secs)) } else { None }
 }
 
-/// Splits `1.5mbit` into 1.5 and `mbit`. The number is plain: no sign, no exponent.
+/// Splits `1.5mbit` into 1.5 and `mbit`. The number has neither sign nor exponent.
 fn split_number(text: &str) -> Option<(f64, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let number: f64 = text[..end].parse().ok()?;

@@ -1,15 +1,15 @@
-//! Descriptors of this process.
+//! File descriptors of this process.
 
 use crate::engine::{Descriptors, Reserve};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
 
-/// As many descriptors as the system lets this process have, and one of them in reserve.
+/// Raises the limit on descriptors to its maximum and reserves one descriptor.
 pub(crate) fn descriptors() -> Descriptors {
     Descriptors { limit: raise_descriptor_limit(), reserve: Box::new(KernelReserve::new()) }
 }
 
-/// As many descriptors as the system lets this process have; returns how many that are.
+/// Raises the limit on descriptors to the maximum for this process and returns it.
 pub(crate) fn raise_descriptor_limit() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is valid for writes.
@@ -22,12 +22,12 @@ pub(crate) fn raise_descriptor_limit() -> u64 {
     if status == 0 { raised.rlim_cur } else { limit.rlim_cur }
 }
 
-/// The descriptor, while it is there.
+/// A reserved descriptor; `None` while it is given up.
 #[derive(Debug)]
 pub(crate) struct KernelReserve(Option<OwnedFd>);
 
 impl KernelReserve {
-    /// Keeps a descriptor from here on, if there is one.
+    /// Reserves a descriptor, if one is available.
     pub(crate) fn new() -> Self {
         let mut reserve = Self(None);
         reserve.restore();

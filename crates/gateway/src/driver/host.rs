@@ -1,4 +1,4 @@
-//! The kernel as the engine's host.
+//! The kernel as implementation of the engine's host interface.
 
 use super::route;
 use super::tcp::KernelTcp;
@@ -15,7 +15,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use units::Instant;
 
-/// The kernel, and the poll in which sockets are watched.
+/// Opens sockets of the kernel and registers them with the readiness loop.
 #[derive(Debug)]
 pub(crate) struct KernelHost {
     pub(super) registry: Registry,

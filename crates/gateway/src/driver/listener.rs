@@ -1,4 +1,4 @@
-//! Opening listeners, or taking over those that a service manager has kept.
+//! Opening of listeners, and reuse of those that a service manager has kept.
 
 use super::tcp::KernelListener;
 use crate::engine::{Kind, Listener};
@@ -12,20 +12,20 @@ use std::os::fd::BorrowedFd;
 pub(crate) fn bind(address: SocketAddr, kind: Kind) -> io::Result<Listener> {
     let socket = match handed::listener(address) {
         Some(socket) => socket,
-        // An IPv4 listener on the same port is a listener of its own.
+        // An IPv4 listener on the same port is a separate socket.
         None => listen_on(address, true)?,
     };
     let local = socket.local_addr()?;
     Ok(Listener::new(KernelListener::from_std(socket), kind, (local, address)))
 }
 
-/// Takes a listener that was opened elsewhere; it is nonblocking.
+/// Converts a listener that was opened elsewhere; it is nonblocking.
 pub(crate) fn from_std(socket: std::net::TcpListener, kind: Kind) -> io::Result<Listener> {
     let address = socket.local_addr()?;
     Ok(Listener::new(KernelListener::from_std(socket), kind, (address, address)))
 }
 
-/// What the service manager keeps over a restart, and by what name.
+/// Returns the socket that the service manager keeps across a restart, and its name.
 pub(crate) fn to_keep(listener: &Listener) -> Option<(String, BorrowedFd<'_>)> {
     let kind = match listener.kind {
         Kind::Transparent => "intercept",
@@ -35,8 +35,8 @@ pub(crate) fn to_keep(listener: &Listener) -> Option<(String, BorrowedFd<'_>)> {
     Some((handed::name_of(kind, listener.address), listener.descriptor()?))
 }
 
-/// A listener on `address`, which this host need not have yet; it does not block. One on an IPv6
-/// address takes IPv4 clients as well, where the system says so, unless it is for `only_v6`.
+/// Opens a nonblocking listener on `address`, which this host need not have yet. On an IPv6 address
+/// it also accepts IPv4 clients if the system permits it, except with `only_v6`.
 pub(crate) fn listen_on(address: SocketAddr, only_v6: bool) -> io::Result<std::net::TcpListener> {
     let domain = socket2::Domain::for_address(address);
     let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;

@@ -1,11 +1,11 @@
-//! The readiness loop and the kernel below the engine: all I/O of connections is here.
+//! The readiness loop and the kernel interface of the engine: all I/O of connections is here.
 //!
 //! ```text
 //!   Driver:  now ─▶ Machine::round ─▶ poll_timeout ─▶ wait ─▶ handle_readiness ─▶ again
 //!              KernelHost: sockets · routes · name servers · descriptors
 //! ```
 //!
-//! Only the wait blocks, and only name lookups are handed to another thread.
+//! Only the wait blocks; only name lookups run in another thread.
 
 mod descriptors;
 mod host;
@@ -47,14 +47,14 @@ const STOP: Token = Token(1);
 const NAMES: Token = Token(2);
 const HELD_SYNS: Token = Token(3);
 const PACKETS: Token = Token(4);
-/// The first datagram socket, the first listener, the first connection: the others follow.
+/// First token of datagram sockets; listeners and connections follow.
 const DATAGRAMS: usize = 1 << 8;
 const LISTENERS: usize = 1 << 10;
 const CONNECTIONS: usize = 1 << 11;
-const _: () = assert!(crate::config::MOST_PATHS <= LISTENERS - DATAGRAMS);
+const _: () = assert!(crate::config::MAX_PATHS <= LISTENERS - DATAGRAMS);
 const _: () = assert!(crate::engine::MAX_LISTENERS <= CONNECTIONS - LISTENERS);
 
-/// The loop: when it wakes, and for what.
+/// The readiness loop.
 #[derive(Debug)]
 pub(crate) struct Driver {
     poll: Poll,
@@ -63,17 +63,17 @@ pub(crate) struct Driver {
     alarm: Alarm,
     observer: Option<Observer>,
     memory: Memory,
-    /// A stop, a reload or a drain may have been requested.
-    asked: bool,
-    /// When the loop last woke.
+    /// Set when a stop, a reload or a drain may have been requested.
+    requested: bool,
+    /// Time of the last wake-up.
     woke: Instant,
 }
 
 impl Driver {
-    /// A loop that watches nothing yet.
+    /// Creates a loop without sockets.
     ///
     /// # Errors
-    /// The kernel's, for want of descriptors.
+    /// Returns the kernel's error if no descriptor is available.
     pub(crate) fn new() -> io::Result<Self> {
         let (poll, alarm, clock) = (Poll::new()?, Alarm::new()?, Clock::new());
         alarm.register(poll.registry(), ALARM)?;
@@ -84,13 +84,13 @@ impl Driver {
             alarm,
             observer: None,
             memory: Memory::new(now),
-            asked: true,
+            requested: true,
             woke: now,
             clock,
         })
     }
 
-    /// The time.
+    /// Returns the current time.
     pub(crate) fn now(&self) -> Instant {
         self.clock.now()
     }
@@ -100,18 +100,18 @@ impl Driver {
         self.clock.sleep_until(due);
     }
 
-    /// The kernel as a host whose sockets this loop watches.
+    /// Returns the kernel as a host whose sockets are registered with this loop.
     ///
     /// # Errors
-    /// The kernel's, for want of descriptors.
+    /// Returns the kernel's error if no descriptor is available.
     pub(crate) fn host(&self) -> io::Result<KernelHost> {
         Ok(KernelHost { registry: self.poll.registry().try_clone()?, clock: Clock::new() })
     }
 
-    /// All that an engine needs of the kernel.
+    /// Returns all kernel interfaces that an engine needs.
     ///
     /// # Errors
-    /// The kernel's, for want of descriptors.
+    /// Returns the kernel's error if no descriptor is available.
     pub(crate) fn platform(&self) -> io::Result<Platform> {
         let waker = mio::Waker::new(self.poll.registry(), NAMES)?;
         Ok(Platform {
@@ -121,20 +121,20 @@ impl Driver {
         })
     }
 
-    /// Serves the clients of `observer` from now on.
+    /// Starts to serve the clients of `observer`.
     ///
     /// # Errors
-    /// The kernel's, where its sockets cannot be watched.
+    /// Returns the kernel's error if its sockets cannot be registered.
     pub(crate) fn set_observer(&mut self, mut observer: Observer) -> io::Result<()> {
         observer.register(self.poll.registry())?;
         self.observer = Some(observer);
         Ok(())
     }
 
-    /// Wakes for requests to `stop` from now on.
+    /// Wakes the loop for requests to `stop` from now on.
     ///
     /// # Errors
-    /// The kernel's, where it is watched already.
+    /// Returns the kernel's error if it is registered already.
     pub(crate) fn watch(&mut self, stop: &Stop) -> io::Result<()> {
         for descriptor in stop.descriptors() {
             let descriptor = descriptor.as_raw_fd();
@@ -143,20 +143,20 @@ impl Driver {
         Ok(())
     }
 
-    /// Whether `stop` may have received a request since the last call.
-    pub(crate) fn take_asked(&mut self) -> bool {
-        std::mem::take(&mut self.asked)
+    /// Returns whether `stop` may have received a request since the last call.
+    pub(crate) fn take_requested(&mut self) -> bool {
+        std::mem::take(&mut self.requested)
     }
 
-    /// Has [`Driver::take_asked`] return true once more.
-    pub(crate) fn ask_again(&mut self) {
-        self.asked = true;
+    /// Makes the next call of [`Driver::take_requested`] return true.
+    pub(crate) fn request_again(&mut self) {
+        self.requested = true;
     }
 
-    /// Runs a round of `machine`, and waits for the next one, until `until` at most.
+    /// Runs a round of `machine`, and waits for the next event, until `until` at most.
     ///
     /// # Errors
-    /// Those of waiting.
+    /// Returns the error of waiting.
     pub(crate) fn step(&mut self, machine: &mut impl Machine, until: Instant) -> io::Result<()> {
         let now = self.now();
         let mut busy = machine.round(now);
@@ -167,7 +167,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Waits for the next thing to do; not at all when `busy`.
+    /// Waits for the next event or timeout; returns immediately if `busy`.
     pub(crate) fn wait(
         &mut self,
         machine: &impl Machine,
@@ -209,7 +209,7 @@ impl Driver {
                     continue;
                 }
                 STOP => {
-                    self.asked = true;
+                    self.requested = true;
                     continue;
                 }
                 Token(observe::FIRST_TOKEN..) => {
@@ -229,21 +229,21 @@ impl Driver {
         }
     }
 
-    /// Serves the clients of the observer; true when it has more to do.
+    /// Serves the clients of the observer; returns true if work remains.
     pub(crate) fn observe(&mut self, machine: &mut impl Machine, now: Instant) -> bool {
         let Some(observer) = &mut self.observer else { return false };
         observer.has_work(now) && observer.turn(view(machine, now, &self.clock))
     }
 
-    /// Informs the observer's clients of the end, as far as that does not block.
+    /// Notifies the observer's clients of the end, as far as that does not block.
     pub(crate) fn close_observer(&mut self, machine: &mut impl Machine) {
         if let Some(mut observer) = self.observer.take() {
             observer.close(view(machine, self.clock.now(), &self.clock));
         }
     }
 
-    /// Counts how long the round took that went to wait at `waited`, and how late the loop woke
-    /// for what was `due`.
+    /// Records the duration of the round that ended at `waited`, and the delay of the wake-up after
+    /// `due`.
     fn note_times(&mut self, waited: Instant, due: Instant) {
         let woke = self.now();
         if let Some(observer) = &mut self.observer {
@@ -287,7 +287,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_stand_for_sources() {
+    fn tokens_map_to_sources() {
         let many = [0, 1, 63];
         let numbered = many.iter().flat_map(|&number| {
             [Source::Datagrams(number), Source::Listener(number), Source::Connection(number)]

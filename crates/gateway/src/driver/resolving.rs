@@ -1,4 +1,4 @@
-//! The resolver with its thread, and a name server on loopback.
+//! Tests of the resolver and its thread with a name server on loopback.
 
 use super::worker::Worker;
 use crate::ResolverSection;
@@ -14,11 +14,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use units::Span;
 
-/// A name server that knows `*.good.test`, `one.loop.test` and `two.loop.test`, and that there is
-/// no `*.none.test`, and that does not answer for anything else. It ends with the process.
+/// A name server that has addresses for `*.good.test`, `one.loop.test` and `two.loop.test`, returns
+/// NXDOMAIN for `*.none.test`, and does not respond to other queries. It runs until the process
+/// ends.
 pub(crate) struct NameServer {
     address: SocketAddr,
-    asked: Arc<Mutex<Vec<String>>>,
+    queries: Arc<Mutex<Vec<String>>>,
 }
 
 impl NameServer {
@@ -29,8 +30,8 @@ impl NameServer {
     pub(crate) fn start_at(address: SocketAddr) -> Self {
         let socket = UdpSocket::bind(address).unwrap();
         let address = socket.local_addr().unwrap();
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let log = Arc::clone(&asked);
+        let queries = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&queries);
         std::thread::spawn(move || {
             let mut packet = [0; 1500];
             while let Ok((length, from)) = socket.recv_from(&mut packet) {
@@ -41,16 +42,16 @@ impl NameServer {
                 }
             }
         });
-        Self { address, asked }
+        Self { address, queries }
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Number of queries for a name, in either family.
-    pub(crate) fn asked_for(&self, name: &str) -> usize {
-        self.asked.lock().unwrap().iter().filter(|asked| *asked == name).count()
+    /// Returns the number of queries for a name, in both families.
+    pub(crate) fn queries_for(&self, name: &str) -> usize {
+        self.queries.lock().unwrap().iter().filter(|queries| *queries == name).count()
     }
 }
 
@@ -68,7 +69,7 @@ fn answer(query: &Message) -> Option<Message> {
         };
         answer.add_answer(Record::from_rdata(name, 60, data));
     } else if text.ends_with(".loop.test.") {
-        // 127.0.0.9 first for `two`; of IPv6 there is none.
+        // For `two`, 127.0.0.9 comes first. There are no IPv6 addresses.
         let addresses = if text.starts_with("two") { &[9, 1][..] } else { &[1] };
         for &last in addresses.iter().filter(|_| question.query_type() == RecordType::A) {
             let data = RData::A(A::new(127, 0, 0, last));
@@ -85,7 +86,7 @@ fn answer(query: &Message) -> Option<Message> {
     Some(answer)
 }
 
-/// A loop that does nothing but resolve.
+/// A loop that only resolves names.
 struct Loop {
     poll: Poll,
     clock: Clock,
@@ -109,7 +110,7 @@ impl Loop {
         self.resolver.resolve(self.clock.now(), &owner("boat", client), name, token)
     }
 
-    /// Waits for the next answer that is complete.
+    /// Waits for the next complete result.
     fn complete(&mut self) -> (usize, Outcome) {
         let mut events = Events::with_capacity(4);
         loop {
@@ -140,7 +141,7 @@ fn names_have_the_addresses_of_both_families_and_are_cached() {
     let (token, outcome) = it.complete();
     assert_eq!((token, addresses(&outcome)), (7, vec!["192.0.2.7".into(), "2001:db8::7".into()]));
     assert_eq!(it.ask(2, "WWW.good.test", 8), Resolution::Answered(outcome));
-    assert_eq!(server.asked_for("www.good.test."), 2, "once for each family");
+    assert_eq!(server.queries_for("www.good.test."), 2, "once for each family");
     assert!(matches!(it.ask(1, "www.none.test", 9), Resolution::Pending(_)));
     assert_eq!(it.complete(), (9, Err(Failure::NotFound)));
     assert_eq!(it.ask(1, "www.none.test", 9), Resolution::Answered(Err(Failure::NotFound)));
@@ -151,7 +152,7 @@ fn names_have_the_addresses_of_both_families_and_are_cached() {
 }
 
 #[test]
-fn dead_names_of_one_client_do_not_hold_up_another() {
+fn slow_lookups_of_one_client_do_not_delay_another() {
     let server = NameServer::start();
     let mut it = Loop::new(server.address);
     for number in 0..1_000 {
@@ -159,13 +160,13 @@ fn dead_names_of_one_client_do_not_hold_up_another() {
     }
     assert_eq!(it.resolver.status().in_flight, BOUNDS.of_client as u64);
     assert!(matches!(it.ask(2, "a.good.test", 5_000), Resolution::Pending(_)));
-    // No dead name is answered within the 20 s that they have, so this is the first answer.
+    // The failing lookups take 20 s, so this is the first result.
     let (token, outcome) = it.complete();
     assert_eq!((token, outcome.is_ok()), (5_000, true));
 }
 
 #[test]
-fn what_is_cancelled_is_not_answered_and_frees_its_slot() {
+fn a_cancelled_lookup_has_no_result_and_frees_its_slot() {
     let server = NameServer::start();
     let mut it = Loop::new(server.address);
     let mut ids = Vec::new();
@@ -175,7 +176,7 @@ fn what_is_cancelled_is_not_answered_and_frees_its_slot() {
             Resolution::Answered(_) => panic!("nothing is known of it"),
         }
     }
-    // Behind all of them in the queue of the same client.
+    // Last in the queue of the same client.
     it.ask(1, "b.good.test", 5_000);
     assert_eq!(it.resolver.status().queued, 85);
     for id in ids {
@@ -197,11 +198,11 @@ fn queries_for_one_name_share_its_lookup() {
     let mut tokens: Vec<usize> = (0..50).map(|_| it.complete().0).collect();
     tokens.sort_unstable();
     assert_eq!(tokens, (0..50).collect::<Vec<_>>());
-    assert_eq!(server.asked_for("shared.good.test."), 2);
+    assert_eq!(server.queries_for("shared.good.test."), 2);
 }
 
 #[test]
-fn a_name_that_is_none_is_not_found() {
+fn an_invalid_name_is_not_found() {
     let server = NameServer::start();
     let mut it = Loop::new(server.address);
     it.ask(1, &"x".repeat(64), 1);
@@ -209,7 +210,7 @@ fn a_name_that_is_none_is_not_found() {
 }
 
 #[test]
-fn other_name_servers_are_asked_from_the_next_lookup_on() {
+fn changed_name_servers_apply_to_the_next_lookup() {
     let (one, other) = (NameServer::start(), NameServer::start());
     let mut it = Loop::new(one.address);
     it.ask(1, "a.good.test", 1);
@@ -219,5 +220,5 @@ fn other_name_servers_are_asked_from_the_next_lookup_on() {
     it.resolver.configure(&section);
     it.ask(1, "a.good.test", 2);
     assert!(it.complete().1.is_ok(), "what the old servers said is forgotten");
-    assert_eq!((one.asked_for("a.good.test."), other.asked_for("a.good.test.")), (2, 2));
+    assert_eq!((one.queries_for("a.good.test."), other.queries_for("a.good.test.")), (2, 2));
 }

@@ -1,4 +1,5 @@
-//! What the kernel's routes say: path MTU, source addresses, and the families that are reached.
+//! Information from the kernel's routes: path MTU, source addresses, and reachable address
+//! families.
 
 use crate::engine::Route;
 use crate::intercept::is_global;
@@ -8,13 +9,13 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 
-/// Addresses of the Internet to which routes are looked up: those of a root name server
-/// (a.root-servers.net). Nothing is sent to them.
+/// Addresses for route lookups: those of a root name server (a.root-servers.net). Nothing is sent
+/// to them.
 const PROBES: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::new(198, 41, 0, 4)),
     IpAddr::V6(Ipv6Addr::new(0x2001, 0x503, 0xba3e, 0, 0, 0, 2, 0x30)),
 ];
-/// Any port will do, since nothing is sent.
+/// Any port, since nothing is sent.
 const PORT: u16 = 53;
 
 /// Returns the address families with which this host reaches the Internet (RLY-9).
@@ -23,7 +24,8 @@ pub(super) fn families() -> Families {
     Families { ipv4, ipv6 }
 }
 
-/// Largest IP packet by `route`, bytes: the first link's, or less where a router has said so.
+/// Returns the maximum size of an IP packet on `route` in bytes: the MTU of the first link, or the
+/// path MTU that a router has reported.
 pub(crate) fn mtu(route: &Route) -> io::Result<usize> {
     let peer = SocketAddr::new(route.peer.ip().to_canonical(), route.peer.port());
     let source = route.source.to_canonical();
@@ -36,7 +38,7 @@ pub(crate) fn mtu(route: &Route) -> io::Result<usize> {
     if let Some(interface) = &route.interface {
         SockRef::from(&socket).bind_device(Some(interface.as_bytes()))?;
     }
-    // Nothing is sent: the kernel only looks for the route.
+    // Nothing is sent; the kernel only looks up the route.
     socket.connect(peer)?;
     let mut mtu: libc::c_int = 0;
     let mut len = size_of::<libc::c_int>() as libc::socklen_t;
@@ -50,7 +52,7 @@ pub(crate) fn mtu(route: &Route) -> io::Result<usize> {
     usize::try_from(mtu).map_err(io::Error::other)
 }
 
-/// How much of the family of `probe` this host reaches.
+/// Returns how far this host reaches the address family of `probe`.
 fn reach(probe: IpAddr) -> FamilyReach {
     match source_for(SocketAddr::new(probe, PORT)) {
         // With a private IPv4 address there is a NAT. With a unique local IPv6 address (RFC 4193)
@@ -64,7 +66,7 @@ fn reach(probe: IpAddr) -> FamilyReach {
     }
 }
 
-/// Returns the address from which the kernel would send to `destination`. Connecting a UDP socket
+/// Returns the source address that the kernel selects for `destination`. Connecting a UDP socket
 /// looks up the route and sends nothing.
 pub(super) fn source_for(destination: SocketAddr) -> io::Result<IpAddr> {
     let any: IpAddr = match destination {
@@ -76,7 +78,8 @@ pub(super) fn source_for(destination: SocketAddr) -> io::Result<IpAddr> {
     Ok(socket.local_addr()?.ip())
 }
 
-/// Whether answers to this source address can come from the Internet, perhaps by a NAT.
+/// Returns whether replies to this source address can arrive from the Internet, possibly through a
+/// NAT.
 fn is_usable(source: IpAddr) -> bool {
     match source {
         IpAddr::V4(v4) => !(v4.is_loopback() || v4.is_link_local() || v4.is_unspecified()),
@@ -84,9 +87,8 @@ fn is_usable(source: IpAddr) -> bool {
     }
 }
 
-/// Whether an interface has an address with which global destinations of the family of `probe`
-/// could be reached, if there were a route: of IPv6 a global one, of IPv4 any that is not local to
-/// this host or link.
+/// Returns whether an interface has an address for global destinations in the family of `probe`: a
+/// global IPv6 address, or an IPv4 address that is neither loopback nor link-local.
 fn has_address(probe: IpAddr) -> bool {
     let Ok(all) = nix::ifaddrs::getifaddrs() else { return true };
     let mut addresses = all.filter_map(|one| {
@@ -109,7 +111,7 @@ mod tests {
 
     /// RLY-9.1
     #[test]
-    fn routes_and_addresses_decide_what_is_reached() {
+    fn families_follow_from_routes_and_addresses() {
         with_namespaces(|| {
             let mut net = Netlink::open().unwrap();
             net.set_up("lo").unwrap();
@@ -142,13 +144,13 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_names_the_source() {
+    fn the_kernel_selects_the_source() {
         let source = source_for("127.0.0.1:9".parse().unwrap()).unwrap();
         assert_eq!(source, IpAddr::from([127, 0, 0, 1]));
     }
 
     #[test]
-    fn loopback_takes_large_packets() {
+    fn loopback_has_a_large_mtu() {
         for peer in ["127.0.0.1:9", "[::1]:9", "[::ffff:127.0.0.1]:9"] {
             assert!(mtu(&Route::to(peer.parse().unwrap())).unwrap() >= 16_384, "{peer}");
         }

@@ -1,4 +1,4 @@
-//! The name servers that are queried, and the addresses in `/etc/hosts`.
+//! The configured name servers, and the addresses in `/etc/hosts`.
 
 use crate::ResolverSection;
 use crate::engine::resolver::name;
@@ -20,7 +20,7 @@ use units::Span;
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 const HOSTS: &str = "/etc/hosts";
 
-/// The configuration that lookups use.
+/// The configuration of lookups.
 pub(super) struct System {
     section: ResolverSection,
     read: [Option<Stamp>; 2],
@@ -30,11 +30,12 @@ pub(super) struct System {
     hosts: Hosts,
 }
 
-/// By what a file is seen to have changed.
+/// Modification time and size, by which a change of a file is detected.
 type Stamp = (SystemTime, u64);
 
 impl System {
-    /// As `section` has it, and the system's files where that does not name servers.
+    /// Returns the configuration of `section`, and that of the system's files if it names no
+    /// servers.
     pub(super) fn new(section: ResolverSection) -> Self {
         let files = [RESOLV_CONF, HOSTS].map(stamp);
         let (config, options) = configuration(&section);
@@ -59,7 +60,7 @@ impl System {
         Self { section, read: files, resolver: resolver.ok(), search, ndots, hosts }
     }
 
-    /// Reads the files again if they have changed; whether they have.
+    /// Reads the files again if they have changed; returns whether they have.
     pub(super) fn refresh(&mut self) -> bool {
         let changed = [RESOLV_CONF, HOSTS].map(stamp) != self.read;
         if changed {
@@ -69,17 +70,17 @@ impl System {
         changed
     }
 
-    /// The resolver that is queried; `None` if the configuration cannot be used.
+    /// Returns the resolver; `None` if the configuration cannot be used.
     pub(super) fn resolver(&self) -> Option<&TokioResolver> {
         self.resolver.as_ref()
     }
 
-    /// The names that are looked up for `name`.
+    /// Returns the names that are looked up for `name`.
     pub(super) fn candidates(&self, name: &str) -> Vec<Name> {
         name::candidates(name, &self.search, self.ndots)
     }
 
-    /// The addresses that `/etc/hosts` has for `name`, of both families.
+    /// Returns the addresses of `name` in `/etc/hosts`, of both families.
     pub(super) fn of_hosts(&self, name: &str) -> Option<Arc<[IpAddr]>> {
         let name = Name::from_ascii(name).ok()?;
         let found = [RecordType::AAAA, RecordType::A]
@@ -99,7 +100,7 @@ fn stamp(file: impl AsRef<Path>) -> Option<Stamp> {
     Some((metadata.modified().ok()?, metadata.len()))
 }
 
-/// The name servers of `section`, or the system's.
+/// Returns the name servers of `section`, or the system's.
 fn configuration(section: &ResolverSection) -> (ResolverConfig, ResolverOpts) {
     let (mut config, mut options) = if section.nameservers.is_empty() {
         of_system(&fs::read(RESOLV_CONF).unwrap_or_default())
@@ -124,16 +125,16 @@ fn configuration(section: &ResolverSection) -> (ResolverConfig, ResolverOpts) {
     if let Some(attempts) = section.attempts {
         options.attempts = attempts as usize;
     }
-    // Attempts behind the first one.
+    // The resolver counts attempts after the first.
     options.attempts = options.attempts.saturating_sub(1);
     options.use_hosts_file = ResolveHosts::Never;
-    // The cache of the loop is the only one, and it wants the time to live of aliases as well.
+    // The loop has the only cache, which also needs the TTL of aliases.
     options.cache_size = 0;
     options.preserve_intermediates = true;
     (config, options)
 }
 
-/// The contents of `resolv.conf`. Without a name server in it the one on this machine is queried, as by
+/// Returns the contents of `resolv.conf`. Without a name server in it, 127.0.0.1 is queried, as by
 /// the C library.
 fn of_system(text: &[u8]) -> (ResolverConfig, ResolverOpts) {
     let with_local = [text, b"\nnameserver 127.0.0.1\n"].concat();
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_resolv_conf_says_is_heeded() {
+    fn resolv_conf_is_applied() {
         let text = b"# comment\nnameserver 192.0.2.53\nnameserver 2001:db8::53\n\
                      search lan example.org\noptions ndots:2 timeout:3 attempts:4\n";
         let (config, options) = of_system(text);
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_name_server_that_of_this_machine_is_asked() {
+    fn without_a_name_server_localhost_is_queried() {
         for text in ["", "search lan\n", "nameserver nonsense\n"] {
             let (config, _) = of_system(text.as_bytes());
             assert_eq!(servers(&config), ["127.0.0.1"], "{text:?}");
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configuration_section_takes_the_place_of_the_file() {
+    fn the_configuration_replaces_resolv_conf() {
         let section = ResolverSection {
             nameservers: vec!["192.0.2.1:5353".parse().unwrap()],
             search: Some(vec!["lan".into()]),
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_have_both_families() {
+    fn the_hosts_file_has_both_families() {
         let mut system = System::new(ResolverSection::default());
         let text = "192.0.2.9 nas nas.lan # comment\n2001:db8::9 nas\n192.0.2.10 v4only\n";
         system.hosts = Hosts::default();

@@ -10,15 +10,15 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 use units::Span;
 
-/// How often an unanswered keep-alive is repeated before the other end counts as gone.
+/// Number of unanswered keep-alive segments after which the connection is given up.
 const KEEPALIVE_TRIES: u32 = 4;
 
-/// A connection of the kernel.
+/// A TCP connection of the kernel.
 #[derive(Debug)]
 pub(crate) struct KernelTcp(TcpStream);
 
 impl KernelTcp {
-    /// Takes a socket, which must not block.
+    /// Converts a socket, which must be nonblocking.
     pub(crate) fn from_std(stream: std::net::TcpStream) -> Socket {
         Self::from_mio(TcpStream::from_std(stream))
     }
@@ -27,7 +27,7 @@ impl KernelTcp {
         Box::new(Self(stream))
     }
 
-    /// What the kernel knows of a TCP connection; `None` when the socket is none.
+    /// Returns the kernel's `tcp_info`; `None` if the socket has none.
     fn information(&self) -> Option<libc::tcp_info> {
         // SAFETY: all zeroes is a valid value of this plain C structure.
         let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
@@ -79,8 +79,9 @@ impl TcpSocket for KernelTcp {
         self.0.local_addr()
     }
 
-    /// However the socket is closed from here on, the other end receives a RST, unless
-    /// [`Close::Graceful`] did it: a process that is killed must not pass for the end of the data.
+    /// Sets the options of a connection. If its socket is closed other than by [`Close::Graceful`],
+    /// for example because the process is killed, the remote host receives a RST and not a FIN, so
+    /// that it does not take a truncated stream for a complete one.
     fn prepare(&self, limits: &Limits) -> io::Result<()> {
         let socket = SockRef::from(&self.0);
         socket.set_tcp_nodelay(true)?;
@@ -115,12 +116,12 @@ impl TcpSocket for KernelTcp {
             Close::Graceful => None,
             Close::Reset => Some(Duration::ZERO),
         };
-        // A socket that is gone refuses; nothing is lost by that.
+        // The call fails on a closed socket, where the option has no effect.
         let _ = SockRef::from(&self.0).set_linger(linger);
     }
 }
 
-/// Bytes that the other end of `stream` has not acknowledged.
+/// Returns the number of bytes that the remote host of `stream` has not acknowledged.
 pub(crate) fn unacknowledged(stream: &impl AsRawFd) -> u64 {
     let mut count: libc::c_int = 0;
     // SAFETY: TIOCOUTQ writes one integer.
@@ -133,7 +134,7 @@ pub(crate) fn unacknowledged(stream: &impl AsRawFd) -> u64 {
 pub(crate) struct KernelListener(TcpListener);
 
 impl KernelListener {
-    /// Takes a listener, which must not block.
+    /// Converts a listener, which must be nonblocking.
     pub(crate) fn from_std(listener: std::net::TcpListener) -> Box<dyn ListenSocket> {
         Box::new(Self(TcpListener::from_std(listener)))
     }
@@ -161,9 +162,9 @@ fn duration(span: Span) -> Duration {
 mod tests {
     use super::*;
 
-    /// A client of which the gateway's socket is closed by `close` when it has said `ok`: what it
-    /// reads.
-    fn heard(close: impl FnOnce(Socket)) -> io::Result<Vec<u8>> {
+    /// Sends `ok` and a FIN to a client, closes the gateway's socket by `close`, and returns the
+    /// bytes that the client received or its socket error.
+    fn received_before_close(close: impl FnOnce(Socket)) -> io::Result<Vec<u8>> {
         let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
         let mut client = std::net::TcpStream::connect(listener.local_addr()?)?;
         let (socket, _) = listener.accept()?;
@@ -172,21 +173,22 @@ mod tests {
         socket.prepare(&Limits::default())?;
         assert_eq!(socket.write(b"ok")?, 2);
         socket.shutdown_write()?;
-        // A half that has ended is no connection that has.
-        let mut heard = Vec::new();
-        client.read_to_end(&mut heard)?;
+        // The connection is half-closed and still open in the other direction.
+        let mut received = Vec::new();
+        client.read_to_end(&mut received)?;
         close(socket);
         client.write_all(b"?")?;
-        // Whoever resets does so by now: loopback is as fast as the call.
+        // On loopback, a RST has arrived when the write returns.
         match client.take_error()? {
             Some(error) => Err(error),
-            None => Ok(heard),
+            None => Ok(received),
         }
     }
 
     #[test]
-    fn a_socket_that_is_merely_dropped_resets() {
-        let error = heard(drop).expect_err("the kernel of a killed process does no more");
+    fn a_dropped_socket_sends_a_rst() {
+        let error =
+            received_before_close(drop).expect_err("the kernel of a killed process does no more");
         assert!(matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe));
     }
 }

@@ -1,4 +1,4 @@
-//! Waking up on time: one kernel timer for the loop.
+//! The kernel timer of the readiness loop.
 
 use mio::event::Source;
 use mio::unix::SourceFd;
@@ -9,12 +9,12 @@ use units::Instant;
 
 /// A kernel timer that makes the readiness loop wake at an instant of `rt::Clock::new()`.
 ///
-/// The loop's own time limit counts in milliseconds and rounds up, which is a packet late at
-/// 10 Mbit/s; this counts in nanoseconds and knows no timer slack.
+/// The time limit of the loop's own wait is in milliseconds, rounded up: at 10 Mbit/s this is the
+/// serialization time of a packet. This timer counts in nanoseconds and has no timer slack.
 #[derive(Debug)]
 pub(super) struct Alarm {
     timer: OwnedFd,
-    /// When it goes off; `None` when it does not.
+    /// The time that is set; `None` when disarmed.
     due: Option<Instant>,
 }
 
@@ -35,14 +35,14 @@ impl Alarm {
         SourceFd(&self.timer.as_raw_fd()).register(registry, token, Interest::READABLE)
     }
 
-    /// Goes off at `due` and no other time; never for `None`.
+    /// Sets the timer to `due`, or disarms it with `None`.
     pub(super) fn set(&mut self, due: Option<Instant>) {
-        // Setting a time again costs a call into the kernel; most rounds of the loop change none.
+        // Setting the timer costs a system call, and in most rounds the time does not change.
         if self.due == due {
             return;
         }
         self.due = due;
-        // Zero would disarm it, and the past goes off at once: one nanosecond is the past.
+        // Zero would disarm it. A time in the past, such as one nanosecond, expires immediately.
         let nanos = match due {
             None | Some(Instant::FAR_FUTURE) => 0,
             Some(due) => due.as_nanos().max(1),
@@ -65,7 +65,7 @@ impl Alarm {
         assert!(status == 0, "a valid time was refused: {}", io::Error::last_os_error());
     }
 
-    /// Forgets the time that has passed, so that setting the same one goes off again.
+    /// Discards the expired time, so that setting the same one arms the timer again.
     pub(super) fn expired(&mut self) {
         self.due = None;
     }
@@ -79,7 +79,7 @@ mod tests {
     use units::Span;
 
     #[test]
-    fn the_alarm_wakes_the_loop_at_its_time_each_time() {
+    fn the_alarm_wakes_the_loop_each_time() {
         let clock = Clock::new();
         let mut poll = Poll::new().unwrap();
         let mut events = Events::with_capacity(4);
@@ -93,7 +93,7 @@ mod tests {
             assert!(clock.now() >= due);
             alarm.expired();
         }
-        // The past goes off at once, also when it is the same past.
+        // A time in the past expires immediately, also when it is set twice.
         let past = Some(Instant::ZERO);
         for _ in 0..2 {
             alarm.set(past);

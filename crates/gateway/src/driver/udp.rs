@@ -1,4 +1,4 @@
-//! The datagrams between the two gateways, many to a system call where the kernel can.
+//! The UDP sockets of the link, with batched system calls where the kernel supports them.
 
 use crate::engine::{DatagramSocket, Sent, SocketId};
 use crate::host;
@@ -12,31 +12,31 @@ use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-/// Buffers that one receiving call fills. With coalescing each holds up to 64 KB.
+/// Number of buffers for one receive call. With coalescing each holds up to 64 KB.
 const RECEIVE_BUFFERS: usize = 4;
 const RECEIVE_BUFFER: usize = 65_536;
-/// What arrives while the loop is busy elsewhere: at 50 Mbit/s more than half a second.
+/// Room for the datagrams that arrive while the loop is busy: at 50 Mbit/s more than half a second.
 const SOCKET_RECEIVE_BUFFER: usize = 4 << 20;
-/// The pacer holds back what the link cannot take, so this is only for bursts of one quantum.
+/// Room for bursts of one quantum; the pacer limits the rate to that of the link.
 const SOCKET_SEND_BUFFER: usize = 1 << 20;
 
-/// The socket, and what went through it.
+/// A UDP socket with its counters.
 #[derive(Debug)]
 pub(crate) struct KernelUdp {
     socket: UdpSocket,
     state: UdpSocketState,
     buffers: Vec<u8>,
     counters: UdpCounters,
-    /// Only where the socket is on all of this host's addresses.
+    /// Present only if the socket is bound to a wildcard address.
     answered_from: Option<AnsweredFrom>,
 }
 
 impl KernelUdp {
-    /// A socket on `address`, whose datagrams go by `interface` if one is named.
+    /// Opens a socket on `address`, bound to `interface` if one is named.
     pub(crate) fn bind(address: SocketAddr, interface: Option<&str>) -> io::Result<Self> {
         if let Some(socket) = handed::datagrams(address, interface.is_none()) {
             if let Some(interface) = interface {
-                // While the service manager has it, no other process can bind the port.
+                // While the service manager keeps this socket, no other process can bind the port.
                 SockRef::from(&socket).bind_device(Some(interface.as_bytes()))?;
             }
             return Self::from_std(socket);
@@ -54,7 +54,7 @@ impl KernelUdp {
         Self::from_std(socket.into())
     }
 
-    /// A socket that was opened elsewhere; it is nonblocking.
+    /// Converts a socket that was opened elsewhere; it is nonblocking.
     fn from_std(socket: std::net::UdpSocket) -> io::Result<Self> {
         let address = socket.local_addr()?;
         let socket = UdpSocket::from_std(socket);
@@ -102,8 +102,8 @@ impl DatagramSocket for KernelUdp {
         let filled = match self.state.recv((&self.socket).into(), &mut slices, &mut meta) {
             Ok(filled) => filled,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-            // What an earlier datagram met on its way is no fault of this socket.
-            Err(error) if is_bypassing(&error) => return Ok(true),
+            // An ICMP error belongs to an earlier datagram and does not affect this socket.
+            Err(error) if is_transient(&error) => return Ok(true),
             Err(error) => return Err(error),
         };
         for (slice, meta) in slices.iter_mut().zip(&meta).take(filled) {
@@ -113,7 +113,8 @@ impl DatagramSocket for KernelUdp {
                 self.counters.received += 1;
                 from_peer |= deliver(meta.addr, datagram);
             }
-            // IPv4 in IPv6 clothes would have to be dressed the same way: the route decides there.
+            // The source of a reply to an IPv4-mapped address would need the same form; there the
+            // kernel's route selects it.
             if let (Some(answered_from), Some(here)) = (&mut self.answered_from, meta.dst_ip)
                 && here.to_canonical() == here
                 && here.is_ipv4() == meta.addr.is_ipv4()
@@ -163,7 +164,8 @@ impl DatagramSocket for KernelUdp {
         }
     }
 
-    /// A refused source address looks like a kernel that cannot cut up batches, which it is not.
+    /// A refused source address has the same error as a kernel without segmentation offload, so the
+    /// batch limit is restored.
     fn renew(&mut self) {
         if let Ok(state) = UdpSocketState::new((&self.socket).into()) {
             self.state = state;
@@ -171,24 +173,25 @@ impl DatagramSocket for KernelUdp {
     }
 }
 
-/// Local address at which the datagrams of each source arrive, and from which it is answered.
+/// The local address on which each source's datagrams arrive, used as the source address of
+/// replies.
 #[derive(Debug, Default)]
 struct AnsweredFrom {
-    /// Peers, whose datagrams were authenticated.
+    /// Peers whose datagrams were authenticated.
     peers: BTreeMap<SocketAddr, IpAddr>,
-    /// The latest unvalidated sources, until they are answered.
+    /// The latest unvalidated sources, until they receive a response.
     unvalidated: VecDeque<(SocketAddr, IpAddr)>,
 }
 
-/// Peers whose address here is remembered; beyond that the route decides, as it does at first.
+/// Maximum number of peers with a stored local address; for others the kernel's route selects it.
 const MAX_PEERS: usize = 4096;
-/// Maximum number of unvalidated sources of which that is stored: as many as answers can be queued,
-/// and sources of datagrams that arrive meanwhile.
+/// Maximum number of unvalidated sources with a stored address: the maximum number of queued
+/// responses, and sources of datagrams that arrive meanwhile.
 const MAX_UNVALIDATED: usize = 256;
 
 impl AnsweredFrom {
-    /// Notes that a datagram from `from` was received at `here`. An unvalidated datagram changes
-    /// nothing for a peer: a forged one must not move the source address of its answers.
+    /// Records that a datagram from `from` was received at `here`. An unvalidated datagram changes
+    /// nothing for a peer, because a forged one must not change the source address of replies.
     fn note(&mut self, from: SocketAddr, here: IpAddr, is_peer: bool) {
         if is_peer {
             if self.peers.len() >= MAX_PEERS && !self.peers.contains_key(&from) {
@@ -215,8 +218,8 @@ impl AnsweredFrom {
 }
 
 impl KernelUdp {
-    /// The address that `destination` was answered from is perhaps not this host's any more: the
-    /// interface has gone, or has another one. The kernel chooses from here on.
+    /// Removes the stored local address for `destination` after an error that indicates that this
+    /// host no longer has it. The kernel selects the source address from then on.
     fn forget_source(&mut self, destination: SocketAddr, error: &io::Error) {
         tracing::info!(%destination, %error, "source address of datagrams changed");
         if let Some(from) = &mut self.answered_from {
@@ -226,15 +229,15 @@ impl KernelUdp {
     }
 }
 
-/// An ICMP error that belongs to an earlier datagram.
-fn is_bypassing(error: &io::Error) -> bool {
+/// Returns whether the error is an ICMP error that belongs to an earlier datagram.
+fn is_transient(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
         Some(libc::ECONNREFUSED | libc::EHOSTUNREACH | libc::ENETUNREACH | libc::EINTR)
     )
 }
 
-/// Past the system's usual limit where the process may, up to it elsewhere.
+/// Enlarges the socket buffers, beyond the system's limit if the process has the privilege.
 fn enlarge(socket: &Socket) {
     let reference = SockRef::from(socket);
     for (option, bytes) in
@@ -304,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_arrives_as_the_datagrams_it_was() {
+    fn a_batch_is_received_as_separate_datagrams() {
         for address in ["127.0.0.1:0", "[::1]:0"] {
             let mut to = KernelUdp::bind(address.parse().unwrap(), None).unwrap();
             let mut from = KernelUdp::bind(address.parse().unwrap(), None).unwrap();
@@ -321,11 +324,11 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_has_gone_is_not_held_on_to() {
+    fn a_removed_local_address_is_no_longer_used() {
         let mut hub = KernelUdp::bind("127.0.0.1:0".parse().unwrap(), None).unwrap();
         let mut terminal = KernelUdp::bind("0.0.0.0:0".parse().unwrap(), None).unwrap();
         let destination = hub.local_address().unwrap();
-        // As if the hub had answered to an address that this host had, and has no more.
+        // The hub has received datagrams on an address that this host no longer has.
         let gone = IpAddr::from([203, 0, 113, 9]);
         terminal.answered_from.as_mut().unwrap().note(destination, gone, true);
         assert_eq!(terminal.send(destination, b"still here", 5), Sent::Done);
@@ -335,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_comes_from_the_address_that_was_written_to() {
+    fn replies_have_the_address_that_was_the_destination() {
         let mut hub = KernelUdp::bind("0.0.0.0:0".parse().unwrap(), None).unwrap();
         let mut terminal = KernelUdp::bind("127.0.0.1:0".parse().unwrap(), None).unwrap();
         let port = hub.local_address().unwrap().port();
@@ -371,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_datagram_that_no_link_takes_is_told() {
+    fn a_datagram_above_the_mtu_is_reported() {
         let mut from = KernelUdp::bind("127.0.0.1:0".parse().unwrap(), None).unwrap();
         let to = from.local_address().unwrap();
         assert_eq!(from.send(to, &vec![0; 65_520], 65_520), Sent::TooBig);
@@ -379,10 +382,10 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_that_the_manager_has_kept_is_bound_to_an_interface_and_not_kept_again() {
+    fn a_socket_kept_by_the_manager_is_bound_to_an_interface() {
         let kept = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = kept.local_addr().unwrap();
-        // The service manager has it as well, and no other process can bind the port meanwhile.
+        // The service manager keeps the socket, and no other process can bind the port meanwhile.
         let _manager = kept.try_clone().unwrap();
         handed::hand_over(kept, "link-of-before");
         let udp = KernelUdp::bind(address, Some("lo")).unwrap();
@@ -392,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_at_the_other_end_is_no_error() {
+    fn a_closed_port_at_the_peer_is_no_error() {
         let gone =
             KernelUdp::bind("127.0.0.1:0".parse().unwrap(), None).unwrap().local_address().unwrap();
         let mut from = KernelUdp::bind("127.0.0.1:0".parse().unwrap(), None).unwrap();

@@ -1,7 +1,7 @@
-//! The thread that looks names up: files and DNS, in one runtime of its own.
+//! The thread that looks names up, in files and by DNS, in its own runtime.
 //!
-//! Both channels are bounded. What the loop sends it sends only when there is room; what the
-//! thread sends waits there, so the loop is never held up.
+//! Both channels are bounded. The loop sends only if there is room; the thread waits for room, so
+//! the loop never blocks.
 
 use super::system::System;
 use crate::ResolverSection;
@@ -22,15 +22,15 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use units::{Instant, Span};
 
-/// Commands on their way to the thread.
+/// Capacity of the channel of commands to the thread.
 const COMMANDS: usize = 512;
-/// Findings on their way to the loop.
+/// Capacity of the channel of results to the loop.
 const UPDATES: usize = 512;
-/// How often the system's files are looked at, at most.
+/// Minimum interval between checks of the system's files for changes.
 const REFRESH: Span = Span::from_secs(1);
-/// Addresses of one family that are kept of a name.
+/// Maximum number of addresses of one family that are stored for a name.
 const MAX_ADDRESSES: usize = 16;
-/// How long an answer is valid of which one family is missing because no server answered for it.
+/// TTL of a result that lacks one family because no server responded for it.
 const INCOMPLETE_TTL: Span = Span::from_secs(5);
 
 #[derive(Debug)]
@@ -39,19 +39,19 @@ enum Command {
     Configure(ResolverSection),
 }
 
-/// The loop's end of the channels. The thread is started for the first lookup, and ends when this
-/// is dropped.
+/// The loop's side of the channels. The thread starts with the first lookup, and ends when this is
+/// dropped.
 #[derive(Debug)]
 pub(crate) struct Worker {
     section: ResolverSection,
     waker: Arc<Waker>,
     thread: Option<(Sender<Command>, Receiver<Update>)>,
-    /// Lookups for which no thread could be started.
+    /// Lookups whose thread could not be started.
     failed: Vec<u64>,
 }
 
 impl Worker {
-    /// Reports results by `waker`.
+    /// Creates a worker that signals results by `waker`.
     pub(crate) fn new(waker: Waker) -> Self {
         let section = ResolverSection::default();
         Self { section, waker: Arc::new(waker), thread: None, failed: Vec::new() }
@@ -79,7 +79,7 @@ impl Lookups for Worker {
         if let Some((commands, _)) = &self.thread
             && commands.try_send(Command::Configure(section.clone())).is_err()
         {
-            // A new thread reads it.
+            // A new thread reads the configuration.
             self.thread = None;
         }
         true
@@ -133,7 +133,7 @@ struct Thread {
     refresh_at: Instant,
     system: System,
     tasks: JoinSet<()>,
-    /// The lookups that run, and their tasks.
+    /// Running lookups and their tasks.
     running: BTreeMap<u64, AbortHandle>,
     lookups: BTreeMap<Id, u64>,
     report: Report,
@@ -169,7 +169,7 @@ impl Thread {
         }
     }
 
-    /// Works until the loop has gone.
+    /// Processes commands until the loop ends.
     async fn run(mut self, mut commands: Receiver<Command>) {
         let mut batch = Vec::new();
         loop {
@@ -178,7 +178,7 @@ impl Thread {
                     if count == 0 {
                         return;
                     }
-                    // The loop may wait for room.
+                    // The loop may be waiting for room.
                     if count > COMMANDS / 2 {
                         wake(&self.report.waker);
                     }
@@ -197,7 +197,7 @@ impl Thread {
             Command::Do(Action::Start { lookup, name }) => self.begin(lookup, &name).await,
             Command::Do(Action::Stop { lookup }) => {
                 if let Some(task) = self.running.remove(&lookup) {
-                    // Its sockets close with it.
+                    // Aborting the task closes its sockets.
                     task.abort();
                 }
             }
@@ -228,7 +228,7 @@ impl Thread {
         self.report.tell(Update::Lookup { lookup, found }).await;
     }
 
-    /// A task has ended. One that panicked has not answered.
+    /// Handles the end of a task. A task that panicked has sent no result.
     async fn ended(&mut self, ended: Result<(Id, ()), JoinError>) {
         let id = ended.as_ref().map_or_else(JoinError::id, |(id, ())| *id);
         let Some(lookup) = self.lookups.remove(&id) else { return };
@@ -240,15 +240,15 @@ impl Thread {
     }
 }
 
-/// What one name server query has come to.
+/// Result of the query for one address family.
 enum Family {
     Found(Vec<IpAddr>, Span),
-    /// None, for so long.
+    /// No addresses, for this TTL.
     Negative(Span),
     Failed,
 }
 
-/// Looks `names` up in turn, until one of them has addresses.
+/// Looks `names` up in order, until one of them has addresses.
 async fn look_up(resolver: TokioResolver, names: Vec<Name>, lookup: u64, report: Report) {
     let mut ttl = Span::from_secs(u64::from(u32::MAX));
     let mut outcome = Err(Failure::NotFound);
@@ -263,7 +263,7 @@ async fn look_up(resolver: TokioResolver, names: Vec<Name>, lookup: u64, report:
     report.tell(Update::Lookup { lookup, found: Found::Complete(outcome, ttl) }).await;
 }
 
-/// Queries both families at once; reports the first one that has addresses.
+/// Queries both families concurrently; reports the first one that has addresses.
 async fn look_up_one(
     resolver: &TokioResolver,
     name: &Name,
@@ -312,7 +312,7 @@ fn family(answer: Result<hickory_resolver::lookup::Lookup, NetError>) -> Family 
                 Family::Found(addresses, seconds(ttl))
             }
         }
-        // Without an SOA record it is not to be cached (RFC 2308, section 5).
+        // Without an SOA record a negative response is not cached (RFC 2308, section 5).
         Err(NetError::Dns(DnsError::NoRecordsFound(none)))
             if matches!(none.response_code, ResponseCode::NXDomain | ResponseCode::NoError) =>
         {

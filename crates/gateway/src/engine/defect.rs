@@ -15,7 +15,7 @@ pub enum Defect {
     LostBytes,
     /// A splice ignores that its socket is writable.
     LostWakeup,
-    /// A socket that breaks is taken for one that has ended.
+    /// A socket error is taken for an end of stream.
     ResetAsEnd,
     /// A connection that is over keeps its slot.
     LeakedSlot,
@@ -31,7 +31,7 @@ pub enum Defect {
     HastyDrain,
     /// A drain does not announce the end of its sessions to the peers.
     NoGoaway,
-    /// A hub that gives up connecting ends the connection in good order.
+    /// A hub that gives up connecting finishes the connection in order.
     OrderlyAbandonment,
     /// The last bytes of a connection that was reset have no more time although they wait for the
     /// link, or others of them arrive meanwhile.

@@ -198,14 +198,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_goes_to_a_peer_is_ours() {
+    fn only_packets_to_peers_are_forwarded() {
         let mut packet = vec![0x45, 0, 0, 28, 0, 0, 0, 0, 64, UDP, 0, 0, 10, 1, 0, 2, 10, 3, 0, 2];
         packet.extend([0x1b, 0x58, 0x1b, 0x58, 0, 8, 0, 0]);
         let ends = Ends::of(&packet).unwrap();
         let hub = SocketAddr::from(([10, 3, 0, 2], 7000));
         assert!(is_ours(&ends, 7000, |address| address == hub));
         assert!(!is_ours(&ends, 7001, |address| address == hub));
-        // Somebody's game, or a tunnel of his own, on the same port.
+        // Another application on the same port.
         assert!(!is_ours(&ends, 7000, |address| address == SocketAddr::from(([10, 3, 0, 9], 7000))));
         packet[9] = 6;
         assert!(!is_ours(&Ends::of(&packet).unwrap(), 7000, |address| address == hub));

@@ -49,7 +49,7 @@ pub(crate) struct Readiness {
     pub(crate) readable: bool,
     /// There is room to write, or the peer receives no more.
     pub(crate) writable: bool,
-    /// The socket has an error that can be taken.
+    /// The socket has a pending error.
     pub(crate) error: bool,
 }
 
@@ -189,8 +189,8 @@ pub(crate) trait TcpSocket: fmt::Debug + Send {
     /// Returns the number of octets written that the peer has not acknowledged.
     fn unacknowledged(&self) -> u64;
 
-    /// Returns for how long nothing has come from the peer, while it owes an acknowledgment or an
-    /// answer to a probe of its closed window. A slow reader answers those probes.
+    /// Returns the time since the peer's last segment, while data or a zero-window probe is
+    /// unacknowledged. A slow reader acknowledges those probes.
     fn unanswered_for(&self) -> Option<Span>;
 
     /// Returns how many segments were retransmitted, and the size of one in octets.
@@ -238,7 +238,7 @@ pub(crate) trait HeldSyns: fmt::Debug + Send {
     /// Hands the SYNs that have arrived since to `take`, at most `limit` of them.
     fn receive(&mut self, limit: usize, take: &mut dyn FnMut(Syn)) -> ReceiveStatus;
 
-    /// Returns whether the SYN claims to come from this host, or from no host at all.
+    /// Returns whether the SYN's source is an address of this host, or no valid host address.
     fn is_forged(&mut self, syn: &Syn) -> bool;
 
     /// Passes the SYN on to the listener.
@@ -260,8 +260,8 @@ pub(crate) trait DatagramSocket: fmt::Debug + Send {
     /// The kernel's.
     fn local_address(&self) -> io::Result<SocketAddr>;
 
-    /// Returns whether datagrams still leave by `interface`: one that was created anew has another
-    /// index, and the kernel binds sockets to indices.
+    /// Returns whether the socket is bound to the present `interface`: a recreated interface has
+    /// another index, and the kernel binds sockets to indices.
     fn is_bound_to(&self, interface: &str) -> bool;
 
     /// Returns the counters of the socket.

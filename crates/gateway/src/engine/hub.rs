@@ -173,7 +173,8 @@ impl Hub {
             let started = start(&mut *core.host, *source, address).and_then(|(socket, own)| {
                 core.counters.source_fallbacks += u64::from(own && source.is_some());
                 // The same source: news of any of the sockets is a turn for all of them.
-                // One that is given up when its server has just answered is not ended in good order.
+                // An attempt that is given up when its server has just accepted is reset, not
+                // closed.
                 if !defect::has(Defect::OrderlyAbandonment) {
                     socket.prepare(&core.limits)?;
                 }

@@ -110,12 +110,13 @@ impl Engine {
         fn connections(self: &Self) -> usize;
         /// Whether a drain is over.
         fn has_drained(self: &mut Self, now: Instant) -> bool;
-        /// Returns what was known of peers when it stopped.
+        /// Returns the path metrics of peers at the stop.
         fn take_peers(self: &mut Self) -> Vec<PeerReport>;
         /// Resets all connections and ends all sessions, of which [`Engine::transmit_close`] informs the
         /// peers.
         fn end(self: &mut Self, now: Instant);
-        /// Sends what is left of the sessions' end; returns when to go on, unless that is over.
+        /// Sends the remaining datagrams of the sessions' end; returns when to continue, unless
+        /// that is done.
         fn transmit_close(self: &mut Self, now: Instant) -> Option<Instant>;
         /// Writes the path metrics to their file.
         fn save(self: &mut Self);

@@ -9,7 +9,7 @@
 
 mod session_over;
 
-use crate::config::MOST_LISTENERS;
+use crate::config::MAX_PROXY_LISTENERS;
 use crate::engine::accept::confirm_queue::ConfirmQueue;
 use crate::engine::accept::direct::Direct;
 use crate::engine::accept::fallback::{Disposition, FallbackPolicy};
@@ -45,7 +45,7 @@ const ACCEPT_BUDGET: usize = 64;
 const CLOSING_ROUNDS: usize = 64;
 /// Maximum number of listeners: those of two configurations during a reload, with their transparent
 /// ones.
-pub(crate) const MAX_LISTENERS: usize = 2 * (MOST_LISTENERS + 2);
+pub(crate) const MAX_LISTENERS: usize = 2 * (MAX_PROXY_LISTENERS + 2);
 /// Minimum interval between log messages about pauses.
 const COMPLAINTS: Span = Span::from_secs(10);
 

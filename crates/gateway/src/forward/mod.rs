@@ -73,7 +73,7 @@ impl Forwarding {
                 let homes = Homes::new(section, hub);
                 (None, Some(Routes::open(section, &homes.all())?), homes)
             }
-            Role::Single(_) => unreachable!("without a partner there is nothing to forward to"),
+            Role::Single(_) => unreachable!("a single gateway forwards no packets"),
         };
         Ok(Self { tun, homes, rules, routes })
     }

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_holds_no_attributes() {
+    fn malformed_octets_have_no_attributes() {
         for bytes in
             [&b"\x01\0\x07\0"[..], b"\xff\0\x07\0abc", b"\0\0\0\0\x05\0\x07\0\x01", b"\x08"]
         {

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_follow_what_is_reached() {
+    fn rules_follow_the_reachable_families() {
         let families = |ipv4, ipv6| Families { ipv4, ipv6 };
         let refused = |ipv4, ipv6| refusals(families(ipv4, ipv6)).map_or(0, |c| c.rules.len());
         let deferred = |ipv4, ipv6| deferrals(families(ipv4, ipv6), "confirm").len();

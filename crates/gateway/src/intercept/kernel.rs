@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_settings_in_the_way_are_noted() {
+    fn only_conflicting_settings_are_reported() {
         let lan = ["lan0".to_string(), "wlan*".to_string()];
         let fine = |key: &str| match key {
             "net/ipv4/tcp_fwmark_accept" | "net/ipv4/conf/all/src_valid_mark" => Some("0".into()),

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_networks_say_what_is_wrong() {
+    fn errors_of_malformed_networks_have_a_cause() {
         for (text, word) in [
             ("10.0.0.0/33", "above 32"),
             ("10.0.0/8", "malformed"),

@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_confirmed_is_chosen_rule_by_rule() {
+    fn deferred_connections_are_selected_by_rules() {
         let mut rules = TerminalRules::new("x", &["lan0"], 1080);
         let rule = |networks: &[&str], ports: &[&str]| ConfirmRule {
             networks: networks.iter().map(|text| text.parse().unwrap()).collect(),
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_told() {
+    fn invalid_combinations_are_reported() {
         let good = TerminalRules::new("x", &["lan0"], 1080);
         assert!(complaint(&TerminalRules { port: 0, ..good.clone() }).contains("port is 0"));
         assert!(complaint(&TerminalRules { mark: 0, ..good.clone() }).contains("mark is 0"));

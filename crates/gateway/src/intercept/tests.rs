@@ -74,7 +74,7 @@ fn set_up(net: &mut Netlink, name: &str, addresses: [&str; 2]) {
     }
 }
 
-/// Runs `test` in a thread that may make namespaces; says so when the machine allows none.
+/// Runs `test` in a thread that may create namespaces; reports if the machine permits none.
 pub(crate) fn with_namespaces(test: impl FnOnce() + Send + 'static) {
     let thread = std::thread::spawn(|| match unshare(CloneFlags::CLONE_NEWNET) {
         Ok(()) => test(),
@@ -111,8 +111,8 @@ fn at(address: &str, port: u16) -> SocketAddr {
     SocketAddr::new(address.parse().unwrap(), port)
 }
 
-/// Everything that the packet filter, the policy rules and the routing tables hold, as the
-/// kernel tells it; without what changes by itself (sequence numbers, the filter's generation,
+/// Returns the contents of the packet filter, the policy rules and the routing tables, as netlink
+/// messages without the parts that change by themselves (sequence numbers, the generation,
 /// routes of link-local addresses, which appear a while after their interface).
 pub(crate) fn everything() -> Vec<Vec<u8>> {
     const RTM_GETROUTE: u16 = 26;
@@ -163,7 +163,7 @@ fn dump(protocol: i32, get: u16) -> Vec<Vec<u8>> {
 /// A table that is none of ours, with rules in it.
 fn somebody_elses_table() {
     let mut plan = HubRules::new("other").plan().unwrap();
-    plan.table = "somebody".into();
+    plan.table = "other".into();
     plan.chains[0].hooked = false;
     let mut nftables = Nftables::open().unwrap();
     nftables.install_unowned(&plan).unwrap();
@@ -214,7 +214,7 @@ fn connections_are_taken_over_and_go_on_with_the_clients_address() {
 }
 
 #[test]
-fn what_is_excluded_or_for_the_gateway_goes_its_own_way() {
+fn excluded_and_local_connections_are_not_intercepted() {
     with_namespaces(|| {
         let spaces = Spaces::build();
         enter(&spaces.server);
@@ -280,7 +280,7 @@ fn one_port_of_a_client_can_reach_the_same_server_again() {
 }
 
 #[test]
-fn what_a_crash_leaves_is_taken_over_and_removed() {
+fn the_rules_of_a_crashed_gateway_are_replaced() {
     with_namespaces(|| {
         drop(new_space());
         let before = everything();
@@ -346,8 +346,8 @@ fn intercepted_connections_continue_while_new_ones_bypass() {
     });
 }
 
-/// A client has its SYN-ACK, and the gateway is killed before the client's own ACK has come: no
-/// socket is there for the kernel to reset.
+/// A client has received a SYN-ACK, and the gateway is killed before the client's ACK arrives: no
+/// socket exists that the kernel could reset.
 #[test]
 fn a_connection_that_was_half_open_when_its_gateway_ended_is_reset_by_the_server() {
     with_namespaces(|| {
@@ -365,14 +365,14 @@ fn a_connection_that_was_half_open_when_its_gateway_ended_is_reset_by_the_server
         client.write_all(b"request").unwrap();
         drop(listeners);
         drop(terminal);
-        // What it sends again goes its ordinary way.
+        // Its retransmissions bypass the gateway.
         client.set_read_timeout(Some(PATIENCE)).unwrap();
         let end = client.read(&mut [0]).expect_err("nobody knows this connection");
         assert_eq!(end.kind(), io::ErrorKind::ConnectionReset);
     });
 }
 
-/// Whoever connects has an answer, and remains half open.
+/// Responds to a client's SYN, and leaves the connection half open.
 fn take_openings_only(listener: &TcpListener) {
     const OCTET: u16 = (libc::BPF_LD | libc::BPF_B | libc::BPF_ABS) as u16;
     const ANY_BIT: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;

@@ -111,7 +111,7 @@ mod tests {
     use tracing_subscriber::layer::SubscriberExt;
 
     #[test]
-    fn a_place_that_says_too_much_is_cut_short_and_told_of() {
+    fn excess_log_lines_are_omitted_and_counted() {
         let written = Captured::default();
         let writer = written.clone();
         let lines =

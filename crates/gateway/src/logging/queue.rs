@@ -145,7 +145,7 @@ fn write_lines(out: &mut File, mut lines: &[u8]) -> u64 {
 fn wait_until_writable(out: &File) {
     let mut poll = libc::pollfd { fd: out.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
     // SAFETY: `poll` is valid for reads and writes, and is one element. An error only means that
-    // the next attempt to write comes early.
+    // the next attempt to write is early.
     unsafe { libc::poll(&raw mut poll, 1, -1) };
 }
 
@@ -159,7 +159,7 @@ mod tests {
     const NO_TIME: Duration = Duration::from_millis(20);
     const ENOUGH: Duration = Duration::from_secs(30);
 
-    /// A queue with a writer, and the other end of what it writes to.
+    /// A queue with a writer, and the reading end.
     fn piped() -> (Arc<LogQueue>, BufReader<io::PipeReader>) {
         let (reader, writer) = io::pipe().unwrap();
         let queue = Arc::new(LogQueue::default());
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_has_gone_is_no_reason_to_stop() {
+    fn a_closed_reader_does_not_stop_the_writer() {
         let (queue, reader) = piped();
         drop(reader);
         log(&queue, 1);

@@ -5,7 +5,7 @@
 //! order of their first packets, and both ports are [`PORT`], which selects the dissector. The file
 //! has names for the addresses.
 
-use relay::{Tapped, Way};
+use relay::{Direction, Tapped};
 use rt::pcap::{self, LinkType};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -78,11 +78,11 @@ impl Capture {
                 self.name(&name, out)
             }
         };
-        let up = self.is_hub == (tapped.way == Way::In);
+        let up = self.is_hub == (tapped.direction == Direction::In);
         let ends = if up { [terminal, HUB] } else { [HUB, terminal] };
-        let way = match tapped.way {
-            Way::In => pcap::Way::Inbound,
-            Way::Out => pcap::Way::Outbound,
+        let way = match tapped.direction {
+            Direction::In => pcap::Direction::Inbound,
+            Direction::Out => pcap::Direction::Outbound,
         };
         let headers = headers(ends, tapped.segment.len());
         let stamp = epoch_unix_ns + tapped.at.as_nanos();
@@ -142,19 +142,23 @@ mod tests {
         let mut capture = Capture::new(true, "hub", Some(3), &mut out);
         let begun = out.len();
         let segment = [1; 500];
-        let tapped =
-            |way| Tapped { at: Instant::from_nanos(5), peer: None, way, segment: &segment };
-        capture.packet(Some("boat"), &tapped(Way::In), 1000, 1 << 20, &mut out);
+        let tapped = |direction| Tapped {
+            at: Instant::from_nanos(5),
+            peer: None,
+            direction,
+            segment: &segment,
+        };
+        capture.packet(Some("boat"), &tapped(Direction::In), 1000, 1 << 20, &mut out);
         let up: &[u8] = &[198, 18, 0, 1, 192, 0, 2, 1, 0x25, 0xf9, 0x25, 0xf9];
         assert!(out.windows(up.len()).any(|window| window == up));
         assert!(out[begun..].windows(4).any(|window| window == b"boat"));
-        capture.packet(Some("bus"), &tapped(Way::Out), 1000, 1 << 20, &mut out);
+        capture.packet(Some("bus"), &tapped(Direction::Out), 1000, 1 << 20, &mut out);
         let down: &[u8] = &[192, 0, 2, 1, 198, 18, 0, 2];
         assert!(out.windows(down.len()).any(|window| window == down));
         let full = out.len();
-        capture.packet(Some("bus"), &tapped(Way::Out), 1000, full, &mut out);
+        capture.packet(Some("bus"), &tapped(Direction::Out), 1000, full, &mut out);
         assert_eq!((out.len(), capture.dropped, capture.is_complete()), (full, 1, false));
-        capture.packet(Some("bus"), &tapped(Way::Out), 1000, 1 << 20, &mut out);
+        capture.packet(Some("bus"), &tapped(Direction::Out), 1000, 1 << 20, &mut out);
         assert!(capture.is_complete());
     }
 

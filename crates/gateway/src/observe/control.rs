@@ -1,8 +1,10 @@
-//! The control socket: local clients send requests, one JSON object a line, answered in order.
+//! The control socket: local clients send requests, one JSON object per line, which are answered in
+//! order.
 //!
-//! Whoever may connect may see what the gateway knows, and by a capture what users send; the
-//! socket's owner and group decide who that is. Nothing here is waited for: a client that does
-//! not read has its requests left unread, and packets without room in a capture are dropped and counted.
+//! The permissions of the socket, its owner and group, decide which users may connect. A client can
+//! read the gateway's status and, by a capture, the data of its users. Nothing blocks: while a
+//! client does not read, its requests are not read, and packets without room in a capture are
+//! dropped and counted.
 
 use super::capture::{Capture, MAX_PENDING, MAX_ROUND};
 use super::pipe::Pipe;
@@ -24,43 +26,43 @@ use units::{Instant, Span};
 
 /// Maximum number of concurrent clients; a further one receives an error.
 pub(super) const MAX_CLIENTS: usize = 16;
-/// Clients accepted in one round.
+/// Maximum number of clients accepted in one round.
 const ACCEPTS: usize = 4;
-/// How soon to try again to accept a client for which there was no descriptor.
+/// Interval of retries to accept a client while no descriptor is available.
 const RETRY: Span = Span::from_millis(200);
-/// How long a client may say nothing, or not read its answer.
-const PATIENCE: Span = Span::from_secs(300);
-/// How long a capture may last.
-const LONGEST_SECONDS: f64 = 86_400.0;
+/// Time without progress after which a client is disconnected.
+const IDLE_TIMEOUT: Span = Span::from_secs(300);
+/// Maximum duration of a capture.
+const MAX_CAPTURE_SECONDS: f64 = 86_400.0;
 
 /// The socket and its clients.
 #[derive(Debug)]
 pub(super) struct Control {
     listener: UnixListener,
-    /// Cleared away when this goes.
+    /// Removes the socket's file when dropped.
     _place: Place,
     ready: bool,
-    /// A client has sent more requests than were answered in the last turn.
+    /// Set when a client has sent more requests than were answered in the last turn.
     more: bool,
     clients: Slab<Client>,
     first: usize,
     capture: Option<Running>,
-    /// For a client while the process has no descriptors.
+    /// Used to accept a client while the process has no other descriptor.
     reserve: KernelReserve,
-    /// When to try again to accept, after that was not enough.
+    /// Time of the next attempt to accept after the reserve was insufficient.
     retry: Option<Instant>,
 }
 
 #[derive(Debug)]
 struct Client {
     pipe: Pipe<UnixStream>,
-    /// It is gone when nothing has passed by then.
+    /// The client is disconnected at this time if it makes no progress.
     until: Instant,
-    /// Its capture has ended: it is gone once it has read the rest.
+    /// Set when its capture has ended: the client is disconnected when it has read the rest.
     leaving: bool,
 }
 
-/// The capture that runs; there is one at a time.
+/// The running capture; there is at most one.
 #[derive(Debug)]
 struct Running {
     client: usize,
@@ -68,7 +70,7 @@ struct Running {
     until: Option<Instant>,
 }
 
-/// What a turn needs to answer.
+/// The state that requests refer to.
 pub(super) struct Desk<'a, 'b> {
     pub(super) identity: &'a Identity,
     pub(super) view: &'a mut EngineView<'b>,
@@ -91,7 +93,7 @@ impl Control {
         })
     }
 
-    /// The listener gets `token`; clients those from `first` on.
+    /// Registers the listener as `token`, and clients from `first` on.
     pub(super) fn register(
         &mut self,
         registry: &Registry,
@@ -127,13 +129,13 @@ impl Control {
         self.clients.iter().map(|(_, client)| client.until).chain(capture).chain(self.retry).min()
     }
 
-    /// For fuzzing: octets of input and of output that wait, of each client.
+    /// Returns the octets of queued input and output of each client, for fuzzing.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(super) fn waiting(&self) -> impl Iterator<Item = [usize; 2]> {
         self.clients.iter().map(|(_, one)| [one.pipe.input.len(), one.pipe.pending()])
     }
 
-    /// Does what can be done; true when a client waits for more.
+    /// Serves all clients without blocking; returns true if requests remain.
     pub(super) fn turn(&mut self, registry: &Registry, desk: &mut Desk<'_, '_>) -> bool {
         let now = desk.view.now;
         self.accept(now, registry);
@@ -155,7 +157,7 @@ impl Control {
     pub(super) fn close(&mut self, desk: &mut Desk<'_, '_>) {
         self.end_capture(desk);
         for (_, client) in &mut self.clients {
-            // What does not fit into the socket now is lost with the gateway.
+            // Output that does not fit into the socket buffer is lost.
             let _ = client.pipe.flush();
         }
     }
@@ -174,7 +176,7 @@ impl Control {
                     if self.reserve.give_up() {
                         continue;
                     }
-                    // Until the client that has the reserved descriptor has closed.
+                    // The reserved descriptor is restored when the client that uses it closes.
                     self.ready = false;
                     self.retry = Some(now + RETRY);
                     return;
@@ -195,7 +197,7 @@ impl Control {
             }
             let place = self.clients.vacant_entry();
             if let Ok(pipe) = Pipe::new(stream, registry, Token(self.first + place.key())) {
-                place.insert(Client { pipe, until: now + PATIENCE, leaving: false });
+                place.insert(Client { pipe, until: now + IDLE_TIMEOUT, leaving: false });
             }
         }
     }
@@ -207,7 +209,7 @@ impl Control {
         let before = client.pipe.pending();
         client.pipe.flush()?;
         if client.pipe.pending() < before || captures && client.pipe.pending() == 0 {
-            client.until = now + PATIENCE;
+            client.until = now + IDLE_TIMEOUT;
         }
         if client.until <= now || client.leaving && client.pipe.pending() == 0 {
             return Ok(Served::Over);
@@ -218,20 +220,20 @@ impl Control {
         if captures {
             client.pipe.ignore()?;
             if client.pipe.has_ended() {
-                // It has seen enough; what it has not read yet is still its.
+                // The client needs no more packets; those that are queued are still sent.
                 self.end_capture(desk);
             }
             return Ok(Served::Waits);
         }
         client.pipe.fill(MAX_LINE)?;
         if client.pipe.pending() > 0 {
-            // Its last answer first.
+            // The queued response is sent first.
             return Ok(Served::Waits);
         }
         let Some(end) = client.pipe.input.iter().position(|&byte| byte == b'\n') else {
             return Ok(self.without_a_line(key));
         };
-        client.until = now + PATIENCE;
+        client.until = now + IDLE_TIMEOUT;
         let line: Vec<u8> = client.pipe.input.drain(..=end).collect();
         if !line.trim_ascii().is_empty() {
             self.answer(key, &line, desk);
@@ -289,7 +291,7 @@ impl Control {
         if desk.view.relays().is_none() {
             return question::refuse("there is no inner traffic without another gateway", out);
         }
-        if seconds.is_some_and(|seconds| !(0.0..=LONGEST_SECONDS).contains(&seconds)) {
+        if seconds.is_some_and(|seconds| !(0.0..=MAX_CAPTURE_SECONDS).contains(&seconds)) {
             return question::refuse("`seconds` is from 0 to 86400", out);
         }
         tracing::warn!(
@@ -311,7 +313,7 @@ impl Control {
         self.capture = Some(Running { client: key, capture, until });
     }
 
-    /// Hands on what has passed since the last round.
+    /// Writes the packets that were captured since the last round.
     fn pass_capture(&mut self, desk: &mut Desk<'_, '_>) {
         let Some(Running { client, capture, until }) = &mut self.capture else { return };
         let pipe = &mut self.clients[*client].pipe;
@@ -351,7 +353,7 @@ impl Control {
     }
 }
 
-/// How a client's turn ended.
+/// Result of serving a client.
 enum Served {
     Waits,
     HasMore,

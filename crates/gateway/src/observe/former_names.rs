@@ -1,5 +1,5 @@
-//! Deprecated names of metrics, labels and JSON fields, which are written beside the present ones
-//! until version 0.3.
+//! Deprecated names of metrics, labels and JSON fields, which are written in addition to the
+//! present ones until version 0.3.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -72,7 +72,7 @@ pub(super) fn former(names: &[(&'static str, &str)], name: &str) -> Option<&'sta
 /// Returns `value` as JSON, each field also under its deprecated name.
 ///
 /// # Errors
-/// When `value` has a map whose keys are no strings.
+/// If `value` has a map whose keys are not strings.
 pub fn to_json(value: &impl Serialize) -> serde_json::Result<Value> {
     let mut json = serde_json::to_value(value)?;
     add_former(&mut json);

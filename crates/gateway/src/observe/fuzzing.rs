@@ -18,7 +18,7 @@ use units::{Instant, Span};
 
 /// Clients that a script has, more than either server takes.
 const CLIENTS: usize = control::MAX_CLIENTS + 4;
-/// Turns in which a server has done what can be done: a question takes one.
+/// Number of turns after which a server is idle: a request takes one.
 const TURNS: usize = 64;
 /// What may wait for one client: one answer, or one page.
 const MOST_PENDING: usize = 1 << 20;
@@ -51,7 +51,7 @@ const REQUESTS: &[&[u8]] = &[
     &[b'x'; 3_000],
 ];
 
-/// One client, and what has passed.
+/// A client, and the octets exchanged with it.
 struct Client<S> {
     stream: S,
     /// What it has sent of a line, and how many lines that were not empty.
@@ -68,14 +68,14 @@ trait Server {
     const WORDS: &'static [&'static [u8]];
     fn connect(&mut self) -> Option<Self::Stream>;
     fn shut(stream: &Self::Stream);
-    /// Handles events of the kernel and does what can be done; false if there was nothing to do.
+    /// Handles events of the kernel; returns false if there were none.
     fn turn(&mut self, now: Instant) -> bool;
     /// How many clients there are, and how many there may be.
     fn clients(&self) -> [usize; 2];
     /// Maximum octets of pending input and output of any client.
     fn waiting(&self) -> [usize; 2];
     fn poll_timeout(&self) -> Option<Instant>;
-    /// Holds that what a client got is right.
+    /// Checks that a client's responses are correct.
     fn check(client: &Client<Self::Stream>);
 }
 
@@ -103,8 +103,8 @@ pub(crate) fn control(script: &[u8]) {
 /// Plays `script` to the metrics.
 ///
 /// # Panics
-/// When a client is answered without end or beside HTTP; when there are more clients or more octets
-/// of one than may be, or one that has closed is kept.
+/// Panics if a response does not end or is not HTTP, if a limit on clients or octets is exceeded, or
+/// if a closed client is not removed.
 pub(crate) fn metrics(script: &[u8]) {
     let mut http = Http::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).expect("a port");
     let poll = Poll::new().expect("a poll");
@@ -147,7 +147,7 @@ fn play<V: Server>(mut server: V, script: &[u8]) {
     assert_eq!(server.clients()[0], 0, "closed clients are kept");
 }
 
-/// Does what can be done, and holds the bounds.
+/// Runs all pending work, and checks the limits.
 fn serve<V: Server>(server: &mut V, now: Instant) {
     for _ in 0..TURNS {
         if !server.turn(now) {
@@ -169,7 +169,7 @@ impl<S: Read + Write> Client<S> {
     }
 
     fn write(&mut self, word: &[u8]) {
-        // What does not fit, or comes after the end, is not sent.
+        // Octets without room, or after the end, are not sent.
         let Ok(sent) = self.stream.write(word) else { return };
         for &octet in &word[..sent] {
             if octet == b'\n' {

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_is_made_replaced_when_stale_and_cleared_away() {
+    fn stale_sockets_are_replaced_and_removed() {
         let folder = folder("socket");
         let path = folder.join("hub.sock");
         let (listener, place) = listen(&path).unwrap();
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_stays() {
+    fn foreign_rules_are_not_removed() {
         let folder = folder("no-socket");
         fs::create_dir(&folder).unwrap();
         let path = folder.join("hub.sock");

@@ -85,10 +85,10 @@ pub struct CommitmentStatus {
 impl CommitmentStatus {
     pub(crate) fn of(commitment: &Commitment) -> Self {
         Self {
-            direction: commitment.way,
+            direction: commitment.direction,
             plan: commitment.plan.clone(),
             committed_bits_per_second: commitment.committed_bps,
-            max_bits_per_second: commitment.most().as_bps(),
+            max_bits_per_second: commitment.limit().as_bps(),
         }
     }
 }

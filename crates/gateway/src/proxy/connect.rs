@@ -6,7 +6,7 @@
 //! CRLF
 //! ```
 //!
-//! Every refusal is an ordinary response with a plain-text body that says what was wrong, and a
+//! Every refusal is an ordinary response with a plain-text body that states the cause, and a
 //! `Proxy-Status` field (RFC 9209) for programs.
 
 use super::{Destination, MAX_HEAD, Progress, RefuseReason, destination};

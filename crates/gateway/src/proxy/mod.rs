@@ -128,8 +128,8 @@ impl Handshake {
         }
     }
 
-    /// Processes the next bytes of the client. [`Progress`] says what to do then; after `Request`
-    /// or `Bad` the handshake is over and is fed no more.
+    /// Processes the next bytes of the client. [`Progress`] determines the next action; after
+    /// `Request` or `Bad` the handshake has ended and accepts no more input.
     pub fn feed(&mut self, input: &[u8]) -> Progress {
         if let (Protocol::Either, Some(&first)) = (&self.protocol, input.first()) {
             self.protocol = match first {

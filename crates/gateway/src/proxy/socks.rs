@@ -111,7 +111,7 @@ fn greeting_length(message: &[u8]) -> Result<usize, Progress> {
             "the SOCKS5 greeting offers no authentication method at all",
         )),
         [VERSION, methods, ..] => Ok(2 + usize::from(methods)),
-        // A SOCKS4 reply: version 0, "request rejected", and six bytes that nobody reads.
+        // A SOCKS4 reply: version 0, "request rejected", and six unused bytes.
         [4, ..] => Err(bad(
             vec![0, 91, 0, 0, 0, 0, 0, 0],
             "the client speaks SOCKS version 4; only version 5 is served (try socks5h://)",
@@ -150,7 +150,7 @@ fn method_name(method: u8) -> String {
     }
 }
 
-/// How long the request is, as far as `message` tells; or what is wrong with it already.
+/// Returns the length of the request as far as `message` determines it, or its error.
 fn request_length(message: &[u8]) -> Result<usize, Progress> {
     let fail = |code, text: &str| Err(bad(reply(code, None), text));
     match *message {

@@ -37,7 +37,7 @@ fn every_truncation_waits_for_more() {
 }
 
 #[test]
-fn what_comes_after_the_end_is_refused_without_a_reply() {
+fn input_after_the_end_is_rejected_without_a_reply() {
     for input in [SOCKS, HTTP] {
         let mut handshake = Handshake::either();
         drive(&mut handshake, input, 1000);
@@ -74,7 +74,7 @@ fn destinations_are_addresses_or_names_that_a_resolver_may_see() {
 
 proptest! {
     #[test]
-    fn any_bytes_end_the_same_way_however_they_are_cut(
+    fn parsing_is_independent_of_segmentation(
         data in proptest::collection::vec(any::<u8>(), 0..600),
         prefix in 0usize..4,
         step in 1usize..40,
@@ -83,7 +83,7 @@ proptest! {
         let input = [prefix, &data].concat();
         let whole = drive(&mut Handshake::either(), &input, input.len().max(1));
         let cut = drive(&mut Handshake::either(), &input, step);
-        // Input that will never be right may be told so early or late, but what is a request is
+        // Invalid input may be rejected early or late, but what is a request is
         // the same request.
         let request = |e: &Ending| matches!(e, Ending::Request { .. });
         if request(&whole) || request(&cut) {

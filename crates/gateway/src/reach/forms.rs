@@ -31,8 +31,8 @@ pub(super) fn embedded(address: IpAddr) -> Vec<IpAddr> {
             at(9),
             at(12),
         ];
-        // Only the translator knows the length, so each is judged. One in 0.0.0.0/8, which no host
-        // has, is skipped where there is another: its zeroes belong to the prefix or the suffix.
+        // Only the translator's configuration determines the length, so each form is checked. One in
+        // 0.0.0.0/8 is skipped if there is another: its zeroes belong to the prefix or the suffix.
         let is_a_hosts = |address: &&IpAddr| !is_no_hosts(**address);
         let before = found.len();
         found.extend(forms.iter().filter(is_a_hosts));

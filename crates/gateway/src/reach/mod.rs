@@ -7,7 +7,7 @@
 //!                        most specific rule wins ──▶ connect to that address, or refuse
 //! ```
 //!
-//! Names are resolved first, and only addresses are judged, the same ones that are connected to:
+//! Names are resolved first, and only addresses are checked, the same ones that are connected to:
 //! DNS rebinding gains nothing. Whether an address is this host's own is queried from the kernel
 //! each time, so there is no list that could be outdated.
 
@@ -70,7 +70,7 @@ pub struct Destinations {
 
 /// Reason for refusing a destination, for logs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Because {
+pub(crate) enum DenyReason {
     /// A rule of the configuration, or a built-in one.
     Rule(String),
     /// The kernel would deliver it to this host.
@@ -80,10 +80,10 @@ pub(crate) enum Because {
     /// The packet has a source route.
     SourceRouted,
     /// It embeds an IPv4 address that is refused.
-    Embedded(IpAddr, Box<Because>),
+    Embedded(IpAddr, Box<DenyReason>),
 }
 
-impl fmt::Display for Because {
+impl fmt::Display for DenyReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rule(rule) => write!(f, "{rule} is denied"),
@@ -144,12 +144,12 @@ impl Reach {
     }
 
     /// Whether `server` may be connected to.
-    pub(crate) fn judge(&mut self, server: SocketAddr) -> Result<(), Because> {
-        self.judge_all(server.ip(), &[server.port()])
+    pub(crate) fn check(&mut self, server: SocketAddr) -> Result<(), DenyReason> {
+        self.check_ports(server.ip(), &[server.port()])
     }
 
     /// Whether every port of `address` may be reached: for packets whose port is hidden.
-    pub(crate) fn judge_all_ports(&mut self, address: IpAddr) -> Result<(), Because> {
+    pub(crate) fn check_all_ports(&mut self, address: IpAddr) -> Result<(), DenyReason> {
         // Between these ports the result does not change.
         let edges = |ranked: &Ranked| {
             let ports = ranked.rule.ports()?;
@@ -159,41 +159,41 @@ impl Reach {
         ports.push(1);
         ports.sort_unstable();
         ports.dedup();
-        self.judge_all(address, &ports)
+        self.check_ports(address, &ports)
     }
 
-    fn judge_all(&mut self, address: IpAddr, ports: &[u16]) -> Result<(), Because> {
+    fn check_ports(&mut self, address: IpAddr, ports: &[u16]) -> Result<(), DenyReason> {
         let address = address.to_canonical();
-        self.judge_form(address, ports)?;
+        self.check_form(address, ports)?;
         for inner in embedded(address) {
-            self.judge_form(inner, ports)
-                .map_err(|because| Because::Embedded(inner, Box::new(because)))?;
+            self.check_form(inner, ports)
+                .map_err(|because| DenyReason::Embedded(inner, Box::new(because)))?;
         }
         Ok(())
     }
 
-    fn judge_form(&mut self, address: IpAddr, ports: &[u16]) -> Result<(), Because> {
+    fn check_form(&mut self, address: IpAddr, ports: &[u16]) -> Result<(), DenyReason> {
         let mut all_named = true;
         for &port in ports {
             all_named &= self.is_named(address, port)?;
         }
-        // Loopback has been judged by its network.
+        // Loopback has been checked by its network.
         if all_named || address.is_loopback() {
             return Ok(());
         }
-        self.ask_kernel(address)
+        self.check_route(address)
     }
 
     /// Applies the rules only; returns whether the rule that allows the address names it alone. Only
     /// such a rule allows this host's own addresses.
-    fn is_named(&self, address: IpAddr, port: u16) -> Result<bool, Because> {
+    fn is_named(&self, address: IpAddr, port: u16) -> Result<bool, DenyReason> {
         let ranked = |ranked: &Ranked| {
             let rank = ranked.rule.rank(address, port)?;
             Some((rank, ranked.written, ranked.deny, ranked.rule))
         };
         let best = self.rules.iter().filter_map(ranked).max_by_key(|best| (best.0, best.1, best.2));
         match best {
-            Some((_, _, true, rule)) => Err(Because::Rule(rule.to_string())),
+            Some((_, _, true, rule)) => Err(DenyReason::Rule(rule.to_string())),
             Some((rank, _, false, _)) => Ok(rank >= Rank::address()),
             None => Ok(false),
         }
@@ -201,17 +201,17 @@ impl Reach {
 
     /// Refuses `address` if it is the hub's own and the hub is guarded.
     pub(crate) fn is_own(&mut self, address: IpAddr) -> bool {
-        self.ask_kernel(address.to_canonical()).is_err()
+        self.check_route(address.to_canonical()).is_err()
     }
 
-    fn ask_kernel(&mut self, address: IpAddr) -> Result<(), Because> {
+    fn check_route(&mut self, address: IpAddr) -> Result<(), DenyReason> {
         let Some(kernel) = &mut self.kernel else { return Ok(()) };
         match kernel.is_own(address) {
-            Ok(true) => Err(Because::Own),
+            Ok(true) => Err(DenyReason::Own),
             Ok(false) => Ok(()),
             Err(error) => {
                 tracing::warn!(%address, %error, "route lookup failed, destination refused");
-                Err(Because::Unknown)
+                Err(DenyReason::Unknown)
             }
         }
     }

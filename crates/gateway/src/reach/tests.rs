@@ -9,7 +9,7 @@ fn lists(allow: &[&str], deny: &[&str]) -> Destinations {
 }
 
 fn is_open(reach: &mut Reach, server: &str) -> bool {
-    reach.judge(server.parse().unwrap()).is_ok()
+    reach.check(server.parse().unwrap()).is_ok()
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn the_most_specific_rule_wins() {
 #[test]
 fn a_port_that_is_not_shown_may_be_any() {
     let open = |allow: &[&str], deny: &[&str], address: &str| {
-        Reach::listed(&lists(allow, deny)).judge_all_ports(address.parse().unwrap()).is_ok()
+        Reach::listed(&lists(allow, deny)).check_all_ports(address.parse().unwrap()).is_ok()
     };
     assert!(open(&[], &["10.0.0.0/8"], "192.0.2.1"));
     assert!(!open(&[], &["192.0.2.0/24 port 22"], "192.0.2.1"), "it may be 22");
@@ -93,7 +93,7 @@ fn other_forms_of_a_denied_address_are_denied() {
         "[2001:db8::5efe:10.0.0.1]:80",
         "[2001:db8::200:5efe:10.0.0.1]:80",
     ] {
-        let because = reach.judge(server.parse().unwrap()).expect_err(server).to_string();
+        let because = reach.check(server.parse().unwrap()).expect_err(server).to_string();
         assert!(because.contains("10.0.0.0/8 is denied"), "{server}: {because}");
     }
     for server in ["[64:ff9b::192.0.2.1]:80", "[2002:c000:201::1]:80", "[2001:db8::a00:1]:80"] {
@@ -162,12 +162,12 @@ fn metadata_services_of_clouds_are_refused_in_every_form_unless_they_are_allowed
         }
         for form in all {
             let server = SocketAddr::new(form.parse().unwrap(), 80);
-            let because = reach.judge(server).expect_err(&form).to_string();
+            let because = reach.check(server).expect_err(&form).to_string();
             assert!(because.contains("is denied"), "{form}: {because}");
-            assert!(reach.judge_all_ports(server.ip()).is_err(), "{form}");
+            assert!(reach.check_all_ports(server.ip()).is_err(), "{form}");
         }
         let mut allowed = Reach::hub(&lists(&[service], &[]), true).unwrap();
-        assert!(allowed.judge(SocketAddr::new(address, 80)).is_ok(), "{service}");
+        assert!(allowed.check(SocketAddr::new(address, 80)).is_ok(), "{service}");
     }
     // Their neighbours are servers like others.
     for server in ["168.63.129.17:80", "192.0.0.193:80", "100.100.100.201:80", "[fd20:ce::253]:80"]
@@ -177,7 +177,7 @@ fn metadata_services_of_clouds_are_refused_in_every_form_unless_they_are_allowed
 }
 
 #[test]
-fn a_hub_keeps_to_itself_what_is_its_own() {
+fn a_hub_refuses_its_own_addresses() {
     let mut reach = Reach::hub(&lists(&[], &[]), true).unwrap();
     for server in [
         "127.0.0.1:22",
@@ -200,7 +200,7 @@ fn a_hub_keeps_to_itself_what_is_its_own() {
         assert!(!is_open(&mut reach, server), "{server}");
     }
     assert!(is_open(&mut reach, "192.0.2.1:80"));
-    // What is named is open, and nothing beside it.
+    // Only the named port is open.
     let mut reach = Reach::hub(&lists(&["127.0.0.1 port 8080"], &[]), true).unwrap();
     assert!(is_open(&mut reach, "127.0.0.1:8080"));
     assert!(!is_open(&mut reach, "127.0.0.1:22"));
@@ -212,7 +212,7 @@ fn a_hub_keeps_to_itself_what_is_its_own() {
 
 /// In a network namespace of its own, where addresses come and go.
 #[test]
-fn the_kernel_tells_what_is_its_own_by_now() {
+fn own_addresses_are_read_from_the_kernel() {
     use nix::sched::{CloneFlags, unshare};
     use rt::netlink::VethEnd;
     let thread = std::thread::spawn(|| {
@@ -232,8 +232,8 @@ fn the_kernel_tells_what_is_its_own_by_now() {
             net.add_address("a", address.parse().unwrap(), prefix).unwrap();
             net.await_address(address.parse().unwrap()).unwrap();
         }
-        let own = reach.judge("10.8.0.1:22".parse().unwrap());
-        assert_eq!(own, Err(Because::Own));
+        let own = reach.check("10.8.0.1:22".parse().unwrap());
+        assert_eq!(own, Err(DenyReason::Own));
         assert!(is_open(&mut reach, "10.8.0.1:80"), "named with its port");
         assert!(!is_open(&mut reach, "10.9.0.1:80"), "a network does not name what is its own");
         assert!(!is_open(&mut reach, "10.8.0.255:80"), "a broadcast address");
@@ -241,7 +241,7 @@ fn the_kernel_tells_what_is_its_own_by_now() {
         assert!(!is_open(&mut reach, "[fd00:8::1]:22"));
         assert!(!is_open(&mut reach, "[64:ff9b::10.8.0.1]:22"));
         assert!(is_open(&mut reach, "[fd00:8::2]:22"));
-        // Nowhere to go is for connecting to find out.
+        // A missing route is reported by the attempt to connect.
         assert!(is_open(&mut reach, "192.0.2.1:22"));
         net.delete_link("a").unwrap();
         assert!(is_open(&mut reach, "10.8.0.1:22"), "no longer its own");

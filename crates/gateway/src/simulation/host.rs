@@ -1,4 +1,4 @@
-//! The network in memory as an engine's host: what the kernel is to it in the field.
+//! The network in memory as an engine's host, in place of the kernel.
 
 use super::names::MemoryLookups;
 use super::net::datagrams::Datagrams;
@@ -19,10 +19,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use units::{Instant, Span};
 
-/// Descriptors that there are, and that an engine is told of; a storm may take them away.
+/// Default limit on descriptors, which an event may reduce.
 pub(super) const DESCRIPTORS: usize = 100_000;
 
-/// All that an engine needs of the host `node`.
+/// Returns the engine's interfaces to the host `node`.
 pub(super) fn platform(net: &Shared, node: usize) -> Platform {
     let mut reserve = MemoryReserve { net: net.clone(), node, held: false };
     reserve.restore();
@@ -57,7 +57,7 @@ impl Host for MemoryHost {
     fn connect(&mut self, client: Option<SocketAddr>, server: SocketAddr) -> io::Result<Socket> {
         let mut net = self.net.net();
         if let Some(error) = net.fault(Call::Connect) {
-            net.faults.struck_servers.insert(server);
+            net.faults.affected_servers.insert(server);
             return Err(error);
         }
         let id = net.connect(self.node, client, server)?;
@@ -107,7 +107,7 @@ impl Host for MemoryHost {
     }
 }
 
-/// A call may be interrupted by a signal.
+/// Fails if a simulated signal interrupts the call.
 fn interrupted(net: &mut Net) -> io::Result<()> {
     match net.is_interrupted() {
         true => Err(io::Error::from_raw_os_error(libc::EINTR)),
@@ -260,7 +260,7 @@ impl Drop for MemoryListener {
     }
 }
 
-/// SYNs that the packet filter of a node holds back.
+/// SYNs that the packet filter of a node holds.
 #[derive(Debug)]
 pub(super) struct MemorySyns {
     pub(super) net: Shared,
@@ -296,7 +296,7 @@ impl HeldSyns for MemorySyns {
     }
 }
 
-/// The descriptor in reserve.
+/// The reserved descriptor.
 #[derive(Debug)]
 struct MemoryReserve {
     net: Shared,

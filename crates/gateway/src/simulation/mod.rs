@@ -1,26 +1,26 @@
 //! Whole gateways under virtual time: terminals and hubs as operators run them, with clients and
-//! servers, in a network in memory. A seed chooses gateways, connections and faults; the same seed
+//! servers, in a network in memory. A seed selects gateways, connections and faults; the same seed
 //! gives the same run.
 //!
 //! ```text
 //!   client ── TCP ── terminal: Engine ── link with faults ── hub: Engine ── TCP ── server
 //! ```
 //!
-//! * [`draw`] says what a seed stands for: which gateways there are (a pair, a terminal with two
-//!   hubs, a hub with two terminals, one alone) and what they are told, what clients and servers
-//!   do, which of them are hostile, and what goes wrong.
-//! * [`world`] runs it: gateways by readiness and time, and what happens to them (restarts,
-//!   drains, other configurations, blackouts, no descriptors).
-//! * [`net`] and [`host`] are the kernel: TCP with buffers, windows and resets, packet filters that
-//!   hold SYNs, datagrams over links, and each error that a call can return.
-//! * [`check`] and [`task`] say what must hold. At each byte: it is the one that was sent there. At
-//!   each end: it is read behind the last byte of a side that has ended; a RST is read as an
-//!   error, and a refusal is told as one. In the end: every connection is over, gateways and
-//!   their hosts hold nothing for any of them, and no gateway was busy with nothing. In every
-//!   sixteenth seed, a [contest](draw::contest): honest clients have 80 % of their max-min share
-//!   beside a hostile one.
-//! * [`defect`](crate::engine::defect) has defects to be seeded by hand; the tests see that each of
-//!   them is found.
+//! * [`draw`] derives a run from a seed: the gateways (a pair, a terminal with two hubs, a hub with
+//!   two terminals, a single one) and their configurations, the behaviour of clients and servers,
+//!   hostile clients, and faults.
+//! * [`world`] runs it: gateways by readiness and time, and events (restarts, drains, reloads,
+//!   blackouts, exhausted descriptors).
+//! * [`net`] and [`host`] simulate the kernel: TCP with buffers, windows and resets, packet filters
+//!   that hold SYNs, datagrams over links, and each error that a call can return.
+//! * [`check`] and [`task`] verify the results. Each byte is the one that was sent at its position.
+//!   An end of stream follows the last byte of a side that has ended; a RST is read as an error,
+//!   and a refusal is reported as a refusal. At the end of the run every connection has ended,
+//!   gateways and their hosts hold no resources for any of them, and no gateway was in a busy loop.
+//!   Every sixteenth seed is a [contest](draw::contest): honest clients receive 80 % of their
+//!   max-min share beside a hostile one.
+//! * [`defect`](crate::engine::defect) has defects that can be enabled; the tests verify that each
+//!   of them is found.
 
 mod check;
 mod draw;
@@ -33,7 +33,7 @@ mod world;
 
 pub use crate::engine::defect::{DEFECTS, Defect, with_defect};
 
-use check::{all_given_back, outcome, shares};
+use check::{all_released, outcome, shares};
 use draw::Storm;
 use draw::contest::Contest;
 use std::fmt;
@@ -41,33 +41,34 @@ use task::Task;
 use units::Span;
 use world::World;
 
-/// How long all connections may take after the storm, beyond their bytes' time on the link.
-const PATIENCE: Span = Span::from_secs(600);
-/// How long a storm is watched after it is over.
+/// Maximum time that all connections take after the faults end, in addition to the transmission
+/// time of their bytes.
+const COMPLETION_TIMEOUT: Span = Span::from_secs(600);
+/// Time for which gateways are observed after all connections have ended.
 const CALM: Span = Span::from_secs(60);
-/// One in so many seeds is a contest.
+/// One in this number of seeds is a contest.
 const CONTESTS: u64 = 16;
 
-/// What came of a storm in which everything held.
+/// Result of a run without a violation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// A number that two runs share only if they were the same.
+    /// A hash of all events, equal for two runs only if they were identical.
     pub trace: u64,
-    /// Connections, hostile ones included.
+    /// Number of connections, hostile ones included.
     pub connections: usize,
-    /// Those that carried all their bytes both ways to an orderly end.
+    /// Number of connections that transferred all their bytes and ended in order.
     pub complete: usize,
     /// Bytes that clients and servers have read.
     pub bytes: u64,
-    /// Time that has passed in the simulation.
+    /// Simulated time.
     pub time: Span,
     /// Rounds of all gateways' loops.
     pub rounds: u64,
-    /// The largest number of rounds in a row in which a gateway did nothing.
+    /// The largest number of consecutive rounds without effect.
     pub empty_rounds: u64,
 }
 
-/// What did not hold, in words.
+/// Description of a violated property.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation(String);
 
@@ -79,7 +80,7 @@ impl fmt::Display for Violation {
 
 impl std::error::Error for Violation {}
 
-/// What the storm of `seed` is made of, for people.
+/// Describes the run of `seed`.
 pub fn describe(seed: u64) -> String {
     match is_contest(seed) {
         true => Contest::draw(seed).storm.to_string(),
@@ -87,10 +88,10 @@ pub fn describe(seed: u64) -> String {
     }
 }
 
-/// Runs gateways through the storm of `seed`.
+/// Runs gateways with the faults of `seed`.
 ///
 /// # Errors
-/// The first thing that did not hold.
+/// Returns the first violation.
 pub fn run(seed: u64) -> Result<Report, Violation> {
     if is_contest(seed) {
         let contest = Contest::draw(seed);
@@ -103,10 +104,11 @@ pub fn run(seed: u64) -> Result<Report, Violation> {
     run_storm(&storm).map_err(|what| Violation(format!("{what}; {storm}")))
 }
 
-/// Runs the storm of `seed` and hands what each gateway shows of its peers to `show`, every so often.
+/// Runs `seed` as [`run`] does, and periodically passes each gateway's status of its peers to
+/// `show`.
 ///
 /// # Errors
-/// As [`run`].
+/// Returns the first violation.
 pub fn watch(
     seed: u64,
     every: Span,
@@ -118,9 +120,9 @@ pub fn watch(
     };
     let watched = storm.world().and_then(|mut world| {
         let mut storms = true;
-        while world.now() < storm.calm_at + CALM && !world.tasks.iter().all(Task::is_over) {
-            if world.now() >= storm.calm_at && std::mem::take(&mut storms) {
-                storm.calm(&mut world);
+        while world.now() < storm.faults_end + CALM && !world.tasks.iter().all(Task::is_over) {
+            if world.now() >= storm.faults_end && std::mem::take(&mut storms) {
+                storm.end_faults(&mut world);
             }
             let until = world.now() + every;
             world.run(until, |_| false)?;
@@ -135,23 +137,23 @@ pub fn watch(
     run(seed)
 }
 
-/// Whether the storm of `seed` is a contest.
+/// Returns whether the run of `seed` is a contest.
 pub fn is_contest(seed: u64) -> bool {
     seed % CONTESTS == CONTESTS - 1
 }
 
 fn run_storm(storm: &Storm) -> Result<Report, String> {
     let mut world = storm.world()?;
-    world.run(storm.calm_at, |_| false)?;
-    storm.calm(&mut world);
-    let limit = storm.calm_at + PATIENCE;
+    world.run(storm.faults_end, |_| false)?;
+    storm.end_faults(&mut world);
+    let limit = storm.faults_end + COMPLETION_TIMEOUT;
     if !world.run(limit, |world| world.tasks.iter().all(Task::is_over))? {
         return Err(unfinished(&mut world));
     }
-    all_given_back(&mut world)?;
+    all_released(&mut world)?;
     let net = world.net.net();
     for task in &world.tasks {
-        outcome::judge(task, storm, &net)?;
+        outcome::check_outcome(task, storm, &net)?;
     }
     drop(net);
     Ok(report(&world))
@@ -160,8 +162,10 @@ fn run_storm(storm: &Storm) -> Result<Report, String> {
 fn unfinished(world: &mut World) -> String {
     let held = world.held();
     let open = world.tasks.iter().filter(|task| !task.is_over());
-    let words: Vec<String> = open.take(3).map(|task| format!("{task:?}")).collect();
-    format!("not over {PATIENCE} after the storm: {words:?}, held {held:?}")
+    let tasks: Vec<String> = open.take(3).map(|task| format!("{task:?}")).collect();
+    format!(
+        "connections run {COMPLETION_TIMEOUT} after the end of the faults: {tasks:?}, held {held:?}"
+    )
 }
 
 fn report(world: &World) -> Report {
@@ -174,7 +178,7 @@ fn report(world: &World) -> Report {
         bytes: sides.map(|side| side.got).sum(),
         time: net.now.since(units::Instant::ZERO),
         rounds: world.rounds,
-        empty_rounds: world.most_empty_rounds(),
+        empty_rounds: world.max_empty_rounds(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Name servers in memory: what a gateway's resolver asks, and when it is answered.
+//! Name servers in memory: responses to the queries of a gateway's resolver, and their delays.
 
 use super::net::Shared;
 use crate::ResolverSection;
@@ -36,7 +36,7 @@ impl Lookups for MemoryLookups {
                     }
                     Some(record) => {
                         let addresses: Arc<[IpAddr]> = record.addresses.into();
-                        // Those of one family come first.
+                        // The addresses of one family come first.
                         let is_first = |it: &&IpAddr| it.is_ipv4() == addresses[0].is_ipv4();
                         let first = addresses.iter().filter(is_first).copied().collect();
                         let found = Found::Partial(first);

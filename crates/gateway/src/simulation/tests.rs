@@ -1,4 +1,4 @@
-//! Storms in every run of the tests; `examples/storm.rs` runs any number of them.
+//! Fault-injection runs in every run of the tests; `examples/storm.rs` runs any number of them.
 
 use super::draw::site::{Layout, Site};
 use super::net::Answer;
@@ -10,7 +10,7 @@ use super::*;
 use units::{BitRate, Instant, RngStream};
 
 #[test]
-fn gateways_weather_storms() {
+fn random_faults_cause_no_violation() {
     for seed in 0..200 {
         if let Err(violation) = run(seed) {
             panic!("{violation}");
@@ -19,21 +19,21 @@ fn gateways_weather_storms() {
 }
 
 #[test]
-fn a_seed_is_a_storm() {
+fn a_seed_determines_the_run() {
     assert_eq!(run(1).unwrap(), run(1).unwrap());
     assert_ne!(run(1).unwrap().trace, run(2).unwrap().trace);
 }
 
-/// The defects, and the seeds among which one finds each of them.
+/// The seeded defects, and the seeds that are tried for each of them.
 #[test]
-fn storms_find_seeded_defects() {
+fn seeded_defects_are_found() {
     for defect in DEFECTS {
         let found = match defect {
-            // Contests have full tables.
+            // In contests the tables are full.
             Defect::NoReclaim => {
                 (0..64).map(|number| CONTESTS * number + CONTESTS - 1).any(finds(defect))
             }
-            // It matters in one storm of a hundred, and in a test below.
+            // It has an effect in one seed of a hundred, and in a test below.
             Defect::ImpatientReset => (0..200).any(finds(defect)),
             _ => (0..100).any(finds(defect)),
         };
@@ -41,8 +41,8 @@ fn storms_find_seeded_defects() {
     }
 }
 
-/// Whether something does not hold in the storm of a seed when gateways have `defect`: without it
-/// everything does, as the tests above see.
+/// Returns a predicate: whether the run of a seed has a violation when gateways have `defect`.
+/// Without the defect there is none, as the tests above verify.
 fn finds(defect: Defect) -> impl Fn(u64) -> bool {
     move |seed| {
         let run = std::panic::AssertUnwindSafe(|| with_defect(defect, || run(seed)));
@@ -50,21 +50,21 @@ fn finds(defect: Defect) -> impl Fn(u64) -> bool {
     }
 }
 
-/// Storms that have found something.
+/// Seeds that found defects in the past.
 #[test]
-fn what_storms_have_found_stays_away() {
+fn seeds_of_fixed_defects_have_no_violation() {
     let found = [
-        // On a return channel of 64 kbit/s whose queue is longer than the outage timeout one outage
-        // followed another, and openings waited behind what was sent again for nothing.
+        // On a return channel of 64 kbit/s whose queue is longer than the outage timeout, one
+        // outage followed another, and openings were queued behind unnecessary retransmissions.
         153, 745, 883, // A client whose socket took no options was ended in good order.
         224,
-        // Shared credit of a stream that the hub had reset was never announced: uploads stopped for
-        // good.
+        // Shared credit of a stream that the hub had reset was never advertised: uploads stopped
+        // permanently.
         2721,
-        // The last bytes of clients that had reset were discarded on slow links that many connections
-        // shared.
+        // The last bytes of clients that had reset were discarded on slow links with many
+        // connections.
         164, 839, 848,
-        // Sessions whose round trip was longer than 1 s had no time to end in order.
+        // Sessions with an RTT of more than 1 s had no time for an orderly end.
         601, 1604, 5001,
         // A single gateway that was killed while it connected to a server ended the connection there by
         // FIN.
@@ -90,7 +90,8 @@ fn plan(bytes: u64) -> Plan {
     Plan { bytes, ending: Ending::Fin, reading: Reading::All, answers: false }
 }
 
-/// A calm world of `layout` with one intercepted client, which sends `up` octets and gets `down`.
+/// Returns a run of `layout` without faults and with one intercepted client, which sends `up`
+/// octets and receives `down`.
 fn one(layout: Layout, up: u64, down: u64) -> Storm {
     let mut storm = Storm::draw(0);
     storm.options.layout = layout;
@@ -100,11 +101,11 @@ fn one(layout: Layout, up: u64, down: u64) -> Storm {
     storm.options.priorities = [1, 2];
     let mut rng = RngStream::new(0, 0, "gateway/simulation/tests");
     let (options, delay) = (storm.options.clone(), storm.options.delay);
-    storm.site = Site::new(&mut rng, &options, &options, |_, rate| Link::calm(rate, delay));
+    storm.site = Site::new(&mut rng, &options, &options, |_, rate| Link::ideal(rate, delay));
     storm.acts.clear();
     storm.faults = Faults::default();
     storm.tasks.truncate(1);
-    (storm.room, storm.harsh, storm.calm_at) = (64 * 1024, false, at(10_000));
+    (storm.room, storm.harsh, storm.faults_end) = (64 * 1024, false, at(10_000));
     let (task, answer) = &mut storm.tasks[0];
     (task.kind, task.hostile, task.start) = (ClientKind::Intercepted, false, at(3_000));
     (task.node, *answer) = (0, Answer::Accept);
@@ -113,7 +114,7 @@ fn one(layout: Layout, up: u64, down: u64) -> Storm {
 }
 
 #[test]
-fn a_connection_carries_its_bytes_and_ends() {
+fn a_connection_transfers_its_bytes_and_ends() {
     for layout in [Layout::Pair, Layout::TwoHubs, Layout::TwoTerminals, Layout::Single] {
         let report = run_storm(&one(layout, 100_000, 200_000)).unwrap();
         let found = (report.connections, report.complete, report.bytes);
@@ -122,45 +123,46 @@ fn a_connection_carries_its_bytes_and_ends() {
 }
 
 #[test]
-fn accepting_goes_on_after_descriptors_ran_out_without_any_connection() {
+fn accepting_resumes_after_descriptors_ran_out() {
     let mut storm = one(Layout::Pair, 1_000, 1_000);
     for text in &mut storm.site.configs {
         *text = text.replace("full = \"refuse\"", "full = \"wait\"");
     }
-    // None is left when the client comes, and many are a little later.
+    // No descriptor is left when the client connects; many are available later.
     storm.acts.insert(at(2_500), Act::Descriptors(0, 0));
     storm.acts.insert(at(4_000), Act::Descriptors(0, 1_000));
     let report = run_storm(&storm).unwrap();
     assert_eq!(report.complete, 1);
 }
 
-/// The path of priority 1 is out from 5 s on for a minute, in both directions.
+/// The path of priority 1 has an outage in both directions, from 5 s on for a minute.
 #[test]
-fn new_connections_take_the_other_path_while_one_is_out() {
+fn new_connections_use_the_other_path_during_an_outage() {
     let mut storm = one(Layout::TwoHubs, 50_000, 50_000);
     storm.tasks[0].0.start = at(15_000);
     storm.acts.insert(at(5_000), Act::Blackout(0, Span::from_secs(60)));
     storm.acts.insert(at(5_001), Act::Blackout(1, Span::from_secs(60)));
-    storm.calm_at = at(70_000);
+    storm.faults_end = at(70_000);
     let mut world = storm.world().unwrap();
     let done = world.run(at(20_000), |world| world.tasks[0].is_over()).unwrap();
     assert!(done && world.tasks[0].is_complete(), "{:?}", world.tasks[0]);
 }
 
-/// A client resets behind more bytes than the link carries in 3 s; its gateway's kernel has all.
+/// A client resets when its gateway's kernel has all its bytes, which are more than the link
+/// transmits in 3 s.
 fn reset_behind_many_bytes() -> Storm {
     let mut storm = one(Layout::Pair, 400_000, 0);
     storm.options.rates = [BitRate::from_kbps(500); 2];
     let mut rng = RngStream::new(0, 0, "gateway/simulation/tests");
     let (options, delay) = (storm.options.clone(), storm.options.delay);
-    storm.site = Site::new(&mut rng, &options, &options, |_, rate| Link::calm(rate, delay));
+    storm.site = Site::new(&mut rng, &options, &options, |_, rate| Link::ideal(rate, delay));
     storm.room = 1 << 20;
     storm.tasks[0].0.sides[0].plan.ending = Ending::Reset;
     storm
 }
 
 #[test]
-fn last_bytes_before_a_reset_are_waited_for_while_others_arrive() {
+fn bytes_before_a_reset_are_delivered_while_others_arrive() {
     run_storm(&reset_behind_many_bytes()).unwrap();
     let storm = reset_behind_many_bytes();
     let impatient = with_defect(Defect::ImpatientReset, || run_storm(&storm));

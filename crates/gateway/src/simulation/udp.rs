@@ -45,7 +45,7 @@ impl DatagramSocket for MemoryUdp {
     ) -> io::Result<bool> {
         let arrived = {
             let mut net = self.net.net();
-            // Nothing is read then, and what has arrived stays.
+            // An interrupted call reads nothing, and the datagrams remain queued.
             if !net.sockets[self.number].arrived.is_empty()
                 && let Some(error) = net.fault(Call::Receive)
             {

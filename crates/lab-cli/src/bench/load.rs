@@ -18,7 +18,7 @@ pub(super) struct Common {
     /// How often to run each case; the report has the medians
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     runs: Option<u32>,
-    /// One run of fewer cases, and accordingly rougher figures
+    /// One run of fewer cases, with less accurate results
     #[arg(long)]
     quick: bool,
     /// A command file with other systems to run the same work through
@@ -27,7 +27,7 @@ pub(super) struct Common {
     /// How long each measurement takes
     #[arg(long, value_name = "SECONDS", value_parser = values::seconds)]
     seconds: Option<Span>,
-    /// The gateways' configured rate, Mbit/s; without one they find it
+    /// The gateways' configured rate, Mbit/s; without one they estimate it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     mbps: Option<u64>,
     /// Write the JSON here instead
@@ -49,7 +49,7 @@ pub(super) struct Gateway {
 /// New connections and the latency of requests through gateways
 ///
 /// Connections one after another and a hundred at once: how many per second, and their processor
-/// time at each gateway; requests beside a load of a tenth of what one flow carries. Prints JSON
+/// time at each gateway; requests in parallel to a load of a tenth of one flow's rate. Prints JSON
 /// on standard output. Takes about 5 minutes, --quick less than two.
 #[derive(clap::Args)]
 pub(super) struct Connect {
@@ -87,7 +87,7 @@ pub(super) struct Scale {
     /// How often to run all of it; the report has the medians
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     runs: u32,
-    /// Fewer terminals and less time, and accordingly rougher figures
+    /// Fewer terminals and less time, with less accurate results
     #[arg(long)]
     quick: bool,
     /// Write the JSON here instead
@@ -107,7 +107,7 @@ pub(super) struct Codec {
     /// How often to run each case; the report has the medians
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     runs: u32,
-    /// A tenth of the packets, and accordingly rougher figures
+    /// A tenth of the packets, with less accurate results
     #[arg(long)]
     quick: bool,
     /// Write the JSON here instead

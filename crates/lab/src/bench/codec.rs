@@ -20,7 +20,7 @@ use units::{BitRate, Instant, RngStream, Span};
 
 /// Octets of a datagram: an IPv4 packet of 1,500 octets without its headers.
 const DATAGRAM: usize = 1472;
-/// Datagrams that are handled at once: as many as the kernel takes in one call, 64 kB.
+/// Datagrams in a batch: those of one system call, 64 kB.
 const BATCH: usize = 44;
 /// Virtual time of one step.
 const STEP: Span = Span::from_micros(100);
@@ -129,7 +129,7 @@ fn terminal_address() -> SocketAddr {
     (Ipv4Addr::LOCALHOST, 4500).into()
 }
 
-/// What a terminal and a hub know of each other.
+/// Returns the keys of a terminal and a hub.
 fn acquainted(encrypted: bool) -> [Security; 2] {
     if !encrypted {
         return [Security::None, Security::None];

@@ -3,7 +3,7 @@
 //! ```text
 //!   client ── terminal gateway ══ emulator ══ hub gateway ── server     fixed … steady
 //!   client ── terminal         ══ emulator ══ hub         ── server     cubic, bbr
-//!             and beside it, where a case asks for that: plain TCP, or a second pair
+//!             and in parallel, in some cases: plain TCP, or a second pair
 //! ```
 //!
 //! Each run has its own network namespaces, so several can run in parallel: they take real time but
@@ -13,7 +13,7 @@ mod script;
 
 use super::Machine;
 use crate::LabError;
-use crate::live::{Bed, BedConfig, CrossTraffic, Way as FilesReport};
+use crate::live::{CrossTraffic, TestNetwork, TestNetworkConfig, Way as FilesReport};
 use crate::threads::joined;
 use rt::Clock;
 use script::Script;
@@ -286,7 +286,7 @@ struct Flow {
 fn measure(job: &Job, seed: u64, run: &mut ControlRun) -> Result<(), LabError> {
     let (case, way) = (&job.case, job.way);
     let script = Script::of(case);
-    let bed = Bed::new(&BedConfig {
+    let network = TestNetwork::new(&TestNetworkConfig {
         link: script.first.clone(),
         way: way.carried(),
         rates: None,
@@ -298,8 +298,8 @@ fn measure(job: &Job, seed: u64, run: &mut ControlRun) -> Result<(), LabError> {
         },
         seed,
     })?;
-    let transfers = play(&bed, case, way, &script)?;
-    let outcome = bed.close()?;
+    let transfers = play(&network, case, way, &script)?;
+    let outcome = network.close()?;
     run.emulator_kept_up = outcome.emulator.end.kept_up;
     run.notes.extend(outcome.emulator.end.reasons.iter().cloned());
     run.matches = transfers.iter().all(|(_, transfer)| transfer.matches);
@@ -317,25 +317,25 @@ fn measure(job: &Job, seed: u64, run: &mut ControlRun) -> Result<(), LabError> {
 
 /// Runs the downloads and the changes of the link in parallel.
 fn play(
-    bed: &Bed,
+    network: &TestNetwork,
     case: &Case,
     way: Way,
     script: &Script,
 ) -> Result<Vec<(Span, Transfer)>, LabError> {
     let direct = traffic::Way::Direct;
     let congestion = way.carried().congestion();
-    let files = bed.files();
+    let files = network.files();
     let mut flows = vec![Flow { through: direct, server: files, congestion, at: Span::ZERO }];
     match case.metric {
         Metric::Share => {}
         Metric::OfFair => flows.push(Flow {
             through: direct,
-            server: bed.bypass(),
+            server: network.bypass(),
             congestion: "cubic",
             at: Span::ZERO,
         }),
         Metric::Jain => flows.push(Flow {
-            through: bed.second(),
+            through: network.second(),
             server: files,
             congestion,
             at: Span::from_secs(20),
@@ -354,13 +354,13 @@ fn play(
                     let limits = Limits { after_first_byte: left, overall: left };
                     let file = File { seed, bytes: u64::MAX, congestion: flow.congestion };
                     let (through, server) = (flow.through, flow.server);
-                    bed.net().client.run(move || {
+                    network.net().client.run(move || {
                         traffic::download(through, server, file, limits, &Progress::default())
                     })
                 })
             })
             .collect();
-        let played = script.play(bed.emulation(), start);
+        let played = script.play(network.emulation(), start);
         let transfers: Vec<Transfer> = tasks.into_iter().map(|task| joined(task.join())).collect();
         played?;
         Ok(flows.iter().map(|flow| flow.at).zip(transfers).collect())

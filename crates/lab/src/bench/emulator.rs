@@ -183,7 +183,7 @@ fn run_once(case: &Case, run: u64, length: Span) -> Result<Outcome, BenchError> 
     let summary = end(&handle, running)?;
     stop.store(true, Ordering::Relaxed);
     let seen = capturing.join().expect("the capture does not panic");
-    Ok(judge(&link, sent?, &seen, summary))
+    Ok(compare(&link, sent?, &seen, summary))
 }
 
 fn end(
@@ -211,7 +211,7 @@ fn wire_up() -> Result<(), NetlinkError> {
 
 /// Captured packets: number and timestamp, in order.
 #[derive(Default)]
-struct Seen {
+struct Observed {
     arrivals: Vec<(u64, u64)>,
     departures: Vec<(u64, u64)>,
     dropped: u64,
@@ -221,10 +221,10 @@ fn capture(
     host: &Host,
     (mut a, mut s): (PacketSocket, PacketSocket),
     stop: Arc<AtomicBool>,
-) -> JoinHandle<Seen> {
+) -> JoinHandle<Observed> {
     host.spawn("capture", move || {
         let clock = Clock::new();
-        let mut seen = Seen::default();
+        let mut seen = Observed::default();
         loop {
             let last = stop.load(Ordering::Relaxed);
             let mut count = 0;
@@ -317,7 +317,7 @@ fn expected(link: &LinkConfig, summary: &Summary, arrivals: &[(u64, u64)]) -> Ve
     out
 }
 
-fn judge(link: &LinkConfig, sent: u64, seen: &Seen, summary: Summary) -> Outcome {
+fn compare(link: &LinkConfig, sent: u64, seen: &Observed, summary: Summary) -> Outcome {
     let expected = expected(link, &summary, &seen.arrivals);
     let mut due: BTreeMap<u64, u64> = expected.iter().copied().collect();
     let (mut late_ns, mut early, mut unexpected, mut out_of_order) = (Vec::new(), 0, 0, 0);
@@ -440,8 +440,8 @@ mod tests {
         // Sent as 0 to 4; 1 is lost, 3 comes before 2 and too early, 9 was never sent.
         let arrivals = (0..5).map(|n| (n, at(n))).collect();
         let departures = vec![(0, at(11)), (3, at(12)), (2, at(12)), (9, at(13)), (4, at(14))];
-        let seen = Seen { arrivals, departures, dropped: 0 };
-        let outcome = judge(&link, 5, &seen, summary);
+        let seen = Observed { arrivals, departures, dropped: 0 };
+        let outcome = compare(&link, 5, &seen, summary);
         assert_eq!((outcome.unexplained_losses, outcome.unexpected), (1, 1));
         assert_eq!((outcome.out_of_order, outcome.early), (1, 1));
         assert_eq!(outcome.late_ns, [0, 0, 0, 1_000_000]);

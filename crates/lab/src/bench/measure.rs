@@ -6,7 +6,7 @@ use super::scenarios::{
 };
 use super::{BenchConfig, Run};
 use crate::LabError;
-use crate::live::{Bed, BedConfig, CrossTraffic, Outcome, Reading, Way};
+use crate::live::{CrossTraffic, Outcome, Reading, TestNetwork, TestNetworkConfig, Way};
 use crate::threads::{joined, sleep};
 use rt::Clock;
 use satlink::{Direction, LinkConfig};
@@ -30,7 +30,7 @@ pub(super) fn scenario(
     config: &BenchConfig,
     run: &mut Run,
 ) -> Result<(), LabError> {
-    let bed = Bed::new(&BedConfig {
+    let network = TestNetwork::new(&TestNetworkConfig {
         link: link.clone(),
         way,
         rates: Some(scenario.rates(link)?),
@@ -38,7 +38,7 @@ pub(super) fn scenario(
         beside: CrossTraffic::Nothing,
         seed: config.seed,
     })?;
-    let mut bench = Bench { bed: &bed, link, config, run };
+    let mut bench = Bench { network: &network, link, config, run };
     match scenario.what {
         What::Bulk { downloads } => bench.bulk(downloads, false),
         What::BothWays => bench.bulk(1, true),
@@ -46,13 +46,13 @@ pub(super) fn scenario(
         What::Page { pipelined } => bench.page(pipelined),
         What::Outage => bench.outage()?,
     }
-    let outcome = bed.close()?;
+    let outcome = network.close()?;
     note_outcome(&outcome, link, run);
     Ok(())
 }
 
 struct Bench<'a> {
-    bed: &'a Bed,
+    network: &'a TestNetwork,
     link: &'a LinkConfig,
     config: &'a BenchConfig,
     run: &'a mut Run,
@@ -61,19 +61,21 @@ struct Bench<'a> {
 impl Bench<'_> {
     /// Downloads, measured from the first octet of the first of them.
     fn bulk(&mut self, downloads: usize, beside_upload: bool) {
-        let (bed, window) = (self.bed, self.config.window);
+        let (network, window) = (self.network, self.config.window);
         let limits = Limits { after_first_byte: window, overall: window + PATIENCE };
         let head_start = self.link.round_trip() * 3;
         let (transfers, upload) = thread::scope(|scope| {
             let uploading = Progress::default();
             let upload = beside_upload.then(|| {
                 let progress = uploading.clone();
-                let task = scope.spawn(move || upload(bed, window + PATIENCE, &progress));
+                let task = scope.spawn(move || upload(network, window + PATIENCE, &progress));
                 sleep(head_start);
                 task
             });
             let tasks: Vec<_> = (1..=downloads as u64)
-                .map(|seed| scope.spawn(move || download(bed, seed, limits, &Progress::default())))
+                .map(|seed| {
+                    scope.spawn(move || download(network, seed, limits, &Progress::default()))
+                })
                 .collect();
             let transfers: Vec<Transfer> =
                 tasks.into_iter().map(|task| joined(task.join())).collect();
@@ -116,15 +118,15 @@ impl Bench<'_> {
             self.fail_on(transfer);
         }
         let again: Option<u64> = (1..=transfers.len() as u64)
-            .map(|seed| Some(self.bed.served(seed)?.retransmissions))
+            .map(|seed| Some(self.network.served(seed)?.retransmissions))
             .sum();
-        if let (Some(again), Way::Cubic | Way::Bbr) = (again, self.bed.way()) {
+        if let (Some(again), Way::Cubic | Way::Bbr) = (again, self.network.way()) {
             self.figure("retransmissions", again as f64);
         }
     }
 
     fn requests(&mut self, beside_bulk: bool) {
-        let bed = self.bed;
+        let network = self.network;
         let repetitions = self.config.repetitions as u64;
         let forever =
             Limits { after_first_byte: Span::from_secs(600), overall: Span::from_secs(600) };
@@ -132,7 +134,7 @@ impl Bench<'_> {
             let progress = Progress::default();
             let bulk = beside_bulk.then(|| {
                 let progress = progress.clone();
-                let task = scope.spawn(move || download(bed, 1, forever, &progress));
+                let task = scope.spawn(move || download(network, 1, forever, &progress));
                 sleep(FILLING);
                 task
             });
@@ -140,8 +142,8 @@ impl Bench<'_> {
                 .map(|number| {
                     // Not in step with anything.
                     sleep(Span::from_millis(300 + 70 * number));
-                    let (way, server) = bed.reach(bed.files());
-                    bed.net().client.run(|| traffic::ask(way, server, (4096, 4096), PATIENCE))
+                    let (way, server) = network.reach(network.files());
+                    network.net().client.run(|| traffic::ask(way, server, (4096, 4096), PATIENCE))
                 })
                 .collect();
             progress.stop();
@@ -162,8 +164,8 @@ impl Bench<'_> {
         let mut times = Vec::new();
         let mut matches = true;
         for _ in 0..self.config.repetitions.min(3) {
-            let (way, server) = self.bed.reach(self.bed.web());
-            let page = self.bed.net().client.run(|| match pipelined {
+            let (way, server) = self.network.reach(self.network.web());
+            let page = self.network.net().client.run(|| match pipelined {
                 true => traffic::load_page_pipelined(way, server),
                 false => traffic::load_page(way, server, 6),
             });
@@ -182,14 +184,14 @@ impl Bench<'_> {
 
     /// Measures the time after an outage until packets enter the link at full rate.
     fn outage(&mut self) -> Result<(), LabError> {
-        let bed = self.bed;
+        let network = self.network;
         let clock = Clock::new();
         let progress = Progress::default();
         let limits = Limits { after_first_byte: Span::from_secs(60), overall: Span::from_secs(90) };
         let (transfer, back) = thread::scope(|scope| {
-            let task = scope.spawn(|| download(bed, 1, limits, &progress));
+            let task = scope.spawn(|| download(network, 1, limits, &progress));
             sleep(FILLING);
-            bed.emulation().outage(OUTAGE)?;
+            network.emulation().outage(OUTAGE)?;
             let back = clock.now() + OUTAGE;
             sleep(OUTAGE + FILLING);
             progress.stop();
@@ -198,7 +200,7 @@ impl Bench<'_> {
         self.figure(MATCHES, f64::from(u8::from(transfer.matches && transfer.bytes > 0)));
         self.fail_on(&transfer);
         let rate = self.rate(Direction::Forward);
-        match full_rate_again(&self.bed.emulation().readings(back), back, rate) {
+        match full_rate_again(&self.network.emulation().readings(back), back, rate) {
             Some(recovery) => {
                 let round_trips = recovery.as_secs_f64() / self.link.round_trip().as_secs_f64();
                 self.figure("recovery_seconds", recovery.as_secs_f64());
@@ -234,7 +236,7 @@ impl Bench<'_> {
     }
 
     fn return_channel(&mut self, from: Instant, window: Span) {
-        let readings = self.bed.emulation().readings(from);
+        let readings = self.network.emulation().readings(from);
         if let Some(bits) = return_bits(&readings, from + window) {
             self.figure(RETURN, bits);
         }
@@ -251,18 +253,18 @@ impl Bench<'_> {
     }
 }
 
-fn download(bed: &Bed, seed: u64, limits: Limits, progress: &Progress) -> Transfer {
-    let file = File { seed, bytes: ENDLESS, congestion: bed.way().congestion() };
-    let (way, server) = bed.reach(bed.files());
-    bed.net().client.run(|| traffic::download(way, server, file, limits, progress))
+fn download(network: &TestNetwork, seed: u64, limits: Limits, progress: &Progress) -> Transfer {
+    let file = File { seed, bytes: ENDLESS, congestion: network.way().congestion() };
+    let (way, server) = network.reach(network.files());
+    network.net().client.run(|| traffic::download(way, server, file, limits, progress))
 }
 
-fn upload(bed: &Bed, overall: Span, progress: &Progress) -> Transfer {
-    let file = File { seed: 1000, bytes: ENDLESS, congestion: bed.way().congestion() };
+fn upload(network: &TestNetwork, overall: Span, progress: &Progress) -> Transfer {
+    let file = File { seed: 1000, bytes: ENDLESS, congestion: network.way().congestion() };
     // Data buffered at the end of the upload is still sent.
     let limits = Limits { after_first_byte: overall, overall: overall + PATIENCE };
-    let (way, server) = bed.reach(bed.files());
-    bed.net().client.run(|| traffic::upload(way, server, file, limits, progress))
+    let (way, server) = network.reach(network.files());
+    network.net().client.run(|| traffic::upload(way, server, file, limits, progress))
 }
 
 /// Returns the bits/s that entered the return channel between the first reading and `until`.

@@ -151,25 +151,25 @@ pub fn run(config: &PlansConfig, note: impl Fn(&str)) -> Result<PlansReport, Lab
     if !(4..=1_000).contains(&config.terminals) || config.connections == 0 {
         return Err(LabError::Request("expected 4 to 1000 terminals with a download".into()));
     }
-    let mut bed = Bed::start(config)?;
+    let mut network = TestNetwork::start(config)?;
     note(&format!("{} terminals and a hub run", config.terminals));
-    bed.open(0..config.terminals, config.connections, bed.bulk.address())?;
-    bed.wait_for_all()?;
-    bed.wait(SETTLING);
-    let (before, carried) = (bed.downloads.counted(), bed.link.forwarded());
-    bed.wait(config.length);
-    let had = differences(&before, &bed.downloads.counted());
-    let carried = bed.link.forwarded() - carried;
-    bed.check()?;
+    network.open(0..config.terminals, config.connections, network.bulk.address())?;
+    network.wait_for_all()?;
+    network.wait(SETTLING);
+    let (before, carried) = (network.downloads.counted(), network.link.forwarded());
+    network.wait(config.length);
+    let had = differences(&before, &network.downloads.counted());
+    let carried = network.link.forwarded() - carried;
+    network.check()?;
     let classes = classes(config, &had);
     classes.iter().for_each(|class| note(&class.words()));
-    let urgent = bed.ask_urgently(config.terminals);
+    let urgent = network.ask_urgently(config.terminals);
     note(&urgent.words());
-    let flood = bed.flood(config, &had)?;
+    let flood = network.flood(config, &had)?;
     note(&flood.words());
-    bed.check()?;
-    let ended = bed.downloads.ended();
-    let (hub, summary) = bed.stop()?;
+    network.check()?;
+    let ended = network.downloads.ended();
+    let (hub, summary) = network.stop()?;
     let most = config.rate.bytes_in(config.length);
     let used = carried as f64 / most as f64;
     let results = results(used, &classes, &flood, &urgent);
@@ -297,7 +297,7 @@ impl UrgentReport {
 }
 
 /// The gateways, the link between them, servers and clients.
-struct Bed {
+struct TestNetwork {
     clock: Clock,
     terminals: Vec<Gateway>,
     hub: Gateway,
@@ -309,7 +309,7 @@ struct Bed {
     downloads: Downloads,
 }
 
-impl Bed {
+impl TestNetwork {
     fn start(config: &PlansConfig) -> Result<Self, LabError> {
         let failed = |error: std::io::Error| LabError::Request(format!("a server: {error}"));
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -330,11 +330,11 @@ impl Bed {
         let terminals = terminals.collect::<Result<Vec<Gateway>, LabError>>()?;
         let downloads = Downloads::start();
         let clock = Clock::new();
-        let mut bed = Self { clock, terminals, hub, link, bulk, pushing, answering, downloads };
+        let mut network = Self { clock, terminals, hub, link, bulk, pushing, answering, downloads };
         // A started process may not listen yet.
-        bed.wait(Span::from_secs(5));
-        bed.check()?;
-        Ok(bed)
+        network.wait(Span::from_secs(5));
+        network.check()?;
+        Ok(network)
     }
 
     fn wait(&self, span: Span) {
@@ -347,7 +347,9 @@ impl Bed {
         let patience = self.clock.now() + ALL_HERE;
         while self.downloads.counted().iter().any(|one| one.1 == 0) {
             if self.clock.now() >= patience {
-                return Err(LabError::Request(format!("nothing came of a download in {ALL_HERE}")));
+                return Err(LabError::Request(format!(
+                    "a download has received nothing within {ALL_HERE}"
+                )));
             }
             self.wait(Span::from_secs(1));
         }

@@ -18,7 +18,7 @@ pub struct Scenario {
     /// The traffic.
     pub(super) what: What,
     /// The rates that the gateways are configured with, in percent of the link rates.
-    pub(super) told_percent: u64,
+    pub(super) configured_percent: u64,
     /// Configuration of the gateways in place of rates.
     pub(super) keys: Option<&'static str>,
     /// Bounds for [`crate::live::Way::Bentpipe`].
@@ -69,7 +69,7 @@ impl Scenario {
 
     /// Returns the rates that the gateways are configured with.
     pub(super) fn rates(&self, link: &LinkConfig) -> Result<GatewayRates, LabError> {
-        Ok(GatewayRates::of(link)?.scaled(self.told_percent, 100))
+        Ok(GatewayRates::of(link)?.scaled(self.configured_percent, 100))
     }
 }
 
@@ -112,7 +112,7 @@ const fn truly(
     what: What,
     checks: &'static [Check],
 ) -> Scenario {
-    Scenario { name, about, words, what, told_percent: 100, keys: None, checks }
+    Scenario { name, about, words, what, configured_percent: 100, keys: None, checks }
 }
 
 /// Returns a scenario of one download whose gateways have no configured rate.
@@ -128,7 +128,7 @@ const fn auto(
         about,
         words,
         what: What::Bulk { downloads: 1 },
-        told_percent: 100,
+        configured_percent: 100,
         keys,
         checks,
     }
@@ -152,14 +152,14 @@ pub const SCENARIOS: &[Scenario] = &[
     ),
     truly(
         "loss-1",
-        "10 Mbit/s, 600 ms, 1 % random loss both ways",
+        "10 Mbit/s, 600 ms, 1 % random loss in both directions",
         "delay 300ms limit 1bdp loss 1% forward rate 10mbit return rate 1mbit",
         What::Bulk { downloads: 1 },
         &[AtLeast(SHARE, 0.98), AtMost(RETURN, 10_000.0), AtLeast(MATCHES, 1.0)],
     ),
     truly(
         "ber-1e-5",
-        "10 Mbit/s, 600 ms, a bit in 100,000 in error both ways: 11 % of full packets",
+        "10 Mbit/s, 600 ms, a bit in 100,000 in error in both directions:  11 % of full packets",
         "delay 300ms limit 1bdp ber 1e-5 forward rate 10mbit return rate 1mbit",
         What::Bulk { downloads: 1 },
         &[AtLeast(SHARE, 0.96), AtMost(RETURN, 40_000.0), AtLeast(MATCHES, 1.0)],
@@ -173,7 +173,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ),
     truly(
         "fast-loss-1",
-        "50 Mbit/s, 600 ms, 1 % random loss both ways",
+        "50 Mbit/s, 600 ms, 1 % random loss in both directions",
         "delay 300ms limit 1bdp loss 1% forward rate 50mbit return rate 1mbit",
         What::Bulk { downloads: 1 },
         &[AtLeast(SHARE, 0.97), AtMost(RETURN, 20_000.0), AtLeast(MATCHES, 1.0)],
@@ -190,7 +190,7 @@ pub const SCENARIOS: &[Scenario] = &[
         about: "as clean, the gateways configured with 80 % of the link's rates",
         words: GEO_10,
         what: What::Bulk { downloads: 1 },
-        told_percent: 80,
+        configured_percent: 80,
         keys: None,
         checks: &[AtLeast(SHARE, 0.98 * 0.8), AtLeast(MATCHES, 1.0)],
     },
@@ -199,7 +199,7 @@ pub const SCENARIOS: &[Scenario] = &[
         about: "as clean, the gateways configured with 120 % of the link's rates",
         words: GEO_10,
         what: What::Bulk { downloads: 1 },
-        told_percent: 120,
+        configured_percent: 120,
         keys: None,
         checks: &[
             AtLeast(SHARE, 0.98 * 0.8),
@@ -209,13 +209,13 @@ pub const SCENARIOS: &[Scenario] = &[
     },
     auto(
         "auto",
-        "as clean, the gateways told no rate: they find it",
+        "as clean, no rate configured at the gateways",
         GEO_10,
         &[AtLeast(SHARE, 0.95), AtMost(FULL_RATE, 4.0), AtLeast(MATCHES, 1.0)],
     ),
     auto(
         "auto-loss-1",
-        "as loss-1, the gateways told no rate: they find it",
+        "as loss-1, no rate configured at the gateways",
         "delay 300ms limit 1bdp loss 1% forward rate 10mbit return rate 1mbit",
         &[AtLeast(SHARE, 0.95), AtMost(FULL_RATE, 4.0), AtLeast(MATCHES, 1.0)],
     ),
@@ -256,7 +256,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ),
     truly(
         "outage",
-        "as clean: for 10 s in the middle of a download nothing gets through",
+        "as clean: an outage of 10 s in the middle of a download",
         GEO_10,
         What::Outage,
         &[AtMost(RECOVERY, 1.6), AtLeast(MATCHES, 1.0)],

@@ -214,7 +214,7 @@ fn ns2(script: &str) -> Result<f64, String> {
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let time = said.lines().find_map(|line| line.strip_prefix("done ")?.trim().parse().ok());
     time.ok_or_else(|| {
-        format!("{NS2} came to no end: {said}{}", String::from_utf8_lossy(&output.stderr))
+        format!("{NS2} did not end:  {said}{}", String::from_utf8_lossy(&output.stderr))
     })
 }
 
@@ -234,7 +234,7 @@ fn own_peak() -> Result<u64, String> {
         .map_err(|error| format!("/proc/self/status: {error}"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
-    kilobytes.map(|kilobytes| kilobytes * 1024).ok_or_else(|| "no VmHWM is told".to_owned())
+    kilobytes.map(|kilobytes| kilobytes * 1024).ok_or_else(|| "the status has no VmHWM".to_owned())
 }
 
 impl Medians {
@@ -273,7 +273,7 @@ pub fn text(report: &Report) -> String {
             );
         }
         let simulated = case.ours.runs.first().map_or(0.0, |run| run.simulated_seconds);
-        out += &format!("  {:.1} times as fast as time\n", simulated / case.ours.cpu_seconds);
+        out += &format!("  {:.1} times real time\n", simulated / case.ours.cpu_seconds);
         if let Some(faster) = case.faster {
             out += &format!("  ns-2 takes {faster:.2} times as long\n");
         }

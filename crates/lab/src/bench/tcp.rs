@@ -6,7 +6,7 @@
 
 use super::figures::median;
 use crate::LabError;
-use crate::live::{Bed, BedConfig, CrossTraffic, Way};
+use crate::live::{CrossTraffic, TestNetwork, TestNetworkConfig, Way};
 use satlink::{DirectionConfig, Limit, LinkConfig, QueueConfig};
 use serde::Serialize;
 use sim::Network;
@@ -122,9 +122,7 @@ pub fn run(
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     Ok(Report {
         bench: "tcp",
-        about: format!(
-            "{BYTES} bytes over {RATE} and {ONE_WAY} each way, no loss but in the queue"
-        ),
+        about: format!("{BYTES} bytes over {RATE} and {ONE_WAY} each way, loss in the queue only"),
         kernel: kernel.trim().to_owned(),
         cases,
     })
@@ -136,7 +134,7 @@ fn name(case: &Case) -> String {
 
 fn line(compared: &Compared) -> String {
     format!(
-        "{:<18} kernel {:>7.2} s ({:?} again), model {:>7.2} s ({} again): {:+.1} %, {}",
+        "{:<18} kernel {:>7.2} s ({:?} retransmissions), model {:>7.2} s ({} retransmissions):  {:+.1} %, {}",
         compared.name,
         compared.kernel_median,
         compared.kernel_retransmissions,
@@ -159,7 +157,7 @@ fn link(case: &Case) -> LinkConfig {
 
 /// Returns the kernel's time in seconds and its retransmitted segments.
 fn kernel(case: &Case) -> Result<(f64, u64), LabError> {
-    let bed = Bed::new(&BedConfig {
+    let network = TestNetwork::new(&TestNetworkConfig {
         link: link(case),
         way: Way::Cubic,
         rates: None,
@@ -169,12 +167,12 @@ fn kernel(case: &Case) -> Result<(f64, u64), LabError> {
     })?;
     let file = File { seed: 1, bytes: BYTES, congestion: case.congestion };
     let limits = Limits { after_first_byte: PATIENCE, overall: PATIENCE };
-    let done = bed.net().client.run(|| {
+    let done = network.net().client.run(|| {
         let way = traffic::Way::Direct;
-        traffic::download(way, bed.files(), file, limits, &Progress::default())
+        traffic::download(way, network.files(), file, limits, &Progress::default())
     });
-    let served = bed.served(1);
-    bed.close()?;
+    let served = network.served(1);
+    network.close()?;
     if !done.complete || !done.matches {
         return Err(LabError::Request(format!("{}: the transfer did not end", name(case))));
     }
@@ -215,7 +213,7 @@ fn model(case: &Case) -> Result<(f64, u64), LabError> {
     });
     let exchanged = net.node::<Asking>(client).application.exchanged();
     let took = exchanged.first().and_then(|one| Some(one.done?.since(one.asked)));
-    let missing = || LabError::Request(format!("{}: the model came to no end", name(case)));
+    let missing = || LabError::Request(format!("{}: the model's transfer did not end", name(case)));
     Ok((took.ok_or_else(missing)?.as_secs_f64(), again))
 }
 

@@ -4,7 +4,7 @@ use super::report::{Checksum, DemoRun, intervals};
 use super::{Plan, TIME_LIMIT};
 use crate::LabError;
 use crate::bench::return_bits;
-use crate::live::{Bed, BedConfig, CrossTraffic, Way};
+use crate::live::{CrossTraffic, TestNetwork, TestNetworkConfig, Way};
 use rt::Clock;
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
@@ -63,7 +63,7 @@ pub(super) fn way(plan: &Plan, watched: &Watched) -> Result<DemoRun, LabError> {
 
 fn measured(plan: &Plan, watched: &Watched) -> Result<DemoRun, LabError> {
     let way = watched.way;
-    let bed = Bed::new(&BedConfig {
+    let network = TestNetwork::new(&TestNetworkConfig {
         link: plan.link.clone(),
         way,
         rates: None,
@@ -71,19 +71,19 @@ fn measured(plan: &Plan, watched: &Watched) -> Result<DemoRun, LabError> {
         beside: CrossTraffic::Nothing,
         seed: plan.seed,
     })?;
-    let client = &bed.net().client;
+    let client = &network.net().client;
     let mut run = DemoRun::new(way);
     client.run(|| {
         let route = traffic::Way::Direct;
-        quick_things(&mut run, watched, route, bed.files(), bed.web());
+        quick_things(&mut run, watched, route, network.files(), network.web());
     });
     let clock = Clock::new();
     watched.enter(Stage::Download { since: clock.now() });
     let transfer = client.run(|| {
-        download(plan, traffic::Way::Direct, bed.files(), way.congestion(), &watched.progress)
+        download(plan, traffic::Way::Direct, network.files(), way.congestion(), &watched.progress)
     });
     watched.enter(Stage::Closing);
-    let readings = bed.emulation().readings(transfer.started);
+    let readings = network.emulation().readings(transfer.started);
     let until = transfer.started + transfer.ended;
     run.return_bits_per_second = return_bits(&readings, until);
     run.return_bytes = readings.first().and_then(|first| {
@@ -91,8 +91,8 @@ fn measured(plan: &Plan, watched: &Watched) -> Result<DemoRun, LabError> {
         Some(last.return_.since(first.return_).bytes)
     });
     fill_in(&mut run, &transfer, plan);
-    let served = bed.served(FILE);
-    let outcome = bed.close()?;
+    let served = network.served(FILE);
+    let outcome = network.close()?;
     run.emulator_kept_up = outcome.emulator.end.kept_up;
     run.notes.extend(outcome.emulator.end.reasons.iter().cloned());
     run.retransmissions = match &outcome.gateways {

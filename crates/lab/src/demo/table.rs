@@ -59,7 +59,7 @@ pub fn table(report: &Report) -> String {
         text += &format!("{name:<20}{line}\n");
     }
     if report.runs.iter().any(|run| !run.complete && run.seconds.is_some()) {
-        text += "\n* stopped by time; the checksums are those of what had arrived by then\n";
+        text += "\n* stopped by time; the checksums are those of the octets received until then\n";
     }
     for run in &report.runs {
         for note in &run.notes {

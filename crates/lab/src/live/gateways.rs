@@ -2,7 +2,7 @@
 
 use super::keys::Acquainted;
 use super::program::Program;
-use super::{BedConfig, Usage};
+use super::{TestNetworkConfig, Usage};
 use crate::LabError;
 use satlink::{Direction, LinkConfig};
 use serde::Serialize;
@@ -104,7 +104,7 @@ impl Gateways {
     /// Starts one gateway at the hub; the terminal only routes.
     pub(super) fn start_single(
         net: &Satellite,
-        config: &BedConfig,
+        config: &TestNetworkConfig,
         bypass: u16,
     ) -> Result<Self, LabError> {
         let rates = config.gateway_rates()?;

@@ -1,6 +1,6 @@
 //! A client and a server with the TCP settings of an experiment.
 
-use super::{Bed, BedConfig, CrossTraffic, Way};
+use super::{CrossTraffic, TestNetwork, TestNetworkConfig, Way};
 use crate::LabError;
 use crate::threads::{joined, sleep};
 use rt::Clock;
@@ -35,7 +35,7 @@ pub(crate) struct HostsConfig {
 #[derive(Debug)]
 pub(crate) struct Hosts {
     server: FileServer,
-    bed: Bed,
+    network: TestNetwork,
     way: traffic::Way,
 }
 
@@ -62,7 +62,7 @@ impl Hosts {
         // Networks are created one after another: all need the kernel's one lock, which a thread
         // with real-time priority would wait for busily.
         let _alone = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
-        let bed = Bed::new(&BedConfig {
+        let network = TestNetwork::new(&TestNetworkConfig {
             link: config.link.clone(),
             way: config.way,
             rates: None,
@@ -71,12 +71,12 @@ impl Hosts {
             seed: config.seed,
         })?;
         let failed = |error: NetlinkError| LabError::Emulator(error.to_string());
-        bed.net().server.run(|| tell(config)).map_err(failed)?;
+        network.net().server.run(|| tell(config)).map_err(failed)?;
         // Connections inherit the listener's buffers, so it is created after the settings.
         let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), PORT);
-        let server = FileServer::start(Some(&bed.net().server), address)?;
+        let server = FileServer::start(Some(&network.net().server), address)?;
         let way = config.receive.map_or(traffic::Way::Direct, traffic::Way::Buffered);
-        Ok(Self { server, bed, way })
+        Ok(Self { server, network, way })
     }
 
     /// Downloads `bytes` octets of the file `seed`.
@@ -84,7 +84,7 @@ impl Hosts {
         let server = SocketAddr::new(addresses::SERVER.0.into(), PORT);
         let file = File { seed, bytes, congestion: "-" };
         let download = || traffic::download(self.way, server, file, limits, &Progress::default());
-        self.bed.net().client.run(download)
+        self.network.net().client.run(download)
     }
 
     /// Downloads `bytes` octets of several files in parallel. The file `n`, from 1, starts
@@ -116,14 +116,14 @@ impl Hosts {
     /// # Errors
     /// If a component had ended on its own.
     pub(crate) fn close(self, files: RangeInclusive<u64>) -> Result<Counted, LabError> {
-        let Self { server, bed, .. } = self;
+        let Self { server, network, .. } = self;
         // The server records a transfer when the client has closed.
         sleep(Span::from_secs(2));
         let served = files.filter_map(|file| server.served(file));
         let retransmissions = served.map(|served| served.retransmissions).sum();
         drop(server);
         let _alone = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
-        let outcome = bed.close()?;
+        let outcome = network.close()?;
         let intervals = &outcome.emulator.intervals;
         let dropped = intervals.iter().map(|interval| interval.forward.dropped_packets).sum();
         Ok(Counted { retransmissions, dropped })
@@ -202,7 +202,7 @@ mod tests {
         let opened = whole(&done).unwrap();
         // 25 windows of 16 KB of 0.1 s each; the first one may be larger.
         let seconds = done.ended.saturating_sub(opened).as_secs_f64();
-        assert!(seconds > 2.0, "{seconds} s: the window was larger than the socket was told");
+        assert!(seconds > 2.0, "{seconds} s: the window exceeded the socket's limit");
         assert_eq!(bytes_by(&done, done.ended), 400_000);
         assert_eq!(counted.dropped, 0);
     }

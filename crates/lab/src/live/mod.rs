@@ -112,9 +112,9 @@ impl FromStr for Way {
     }
 }
 
-/// Settings of a [`Bed`].
+/// Settings of a [`TestNetwork`].
 #[derive(Clone, Debug)]
-pub struct BedConfig {
+pub struct TestNetworkConfig {
     /// The satellite link.
     pub link: LinkConfig,
     /// The transport.
@@ -135,25 +135,25 @@ pub enum CrossTraffic {
     /// Nothing.
     #[default]
     Nothing,
-    /// Plain TCP to [`Bed::bypass`], which gateways do not intercept.
+    /// Plain TCP to [`TestNetwork::bypass`], which gateways do not intercept.
     PlainTcp,
-    /// A second pair of gateways, which [`Bed::second`] leads through.
+    /// A second pair of gateways, which [`TestNetwork::second`] leads through.
     Gateways,
 }
 
-impl BedConfig {
-    /// What the gateways believe the link's rates to be.
+impl TestNetworkConfig {
+    /// Returns the link's rates as configured at the gateways.
     fn gateway_rates(&self) -> Result<GatewayRates, LabError> {
         self.rates.map_or_else(|| GatewayRates::of(&self.link), Ok)
     }
 
-    /// What other systems are told of the link.
+    /// Link parameters for other systems.
     fn facts(&self) -> Result<LinkFacts, LabError> {
         let GatewayRates { forward, return_ } = self.gateway_rates()?;
         Ok(LinkFacts { up: return_, down: forward, round_trip: self.link.round_trip() })
     }
 
-    /// What the gateways' `[link]` says besides addresses.
+    /// Returns the keys of the gateways' `[link]` other than addresses.
     fn link_keys(&self) -> Result<String, LabError> {
         let round_trip = self.link.round_trip();
         if let Some(keys) = &self.keys {
@@ -165,7 +165,7 @@ impl BedConfig {
 
 /// A running network; dropping it removes everything.
 #[derive(Debug)]
-pub struct Bed {
+pub struct TestNetwork {
     way: Way,
     // Dropped in this order: programs, emulator, hosts.
     files: FileServer,
@@ -185,12 +185,12 @@ const WEB: u16 = 80;
 /// Port of the second terminal gateway's SOCKS5 proxy.
 const SOCKS: u16 = 1080;
 
-impl Bed {
+impl TestNetwork {
     /// Creates the network and starts everything; returns after the first successful request.
     ///
     /// # Errors
     /// If a component cannot be created or started.
-    pub fn new(config: &BedConfig) -> Result<Self, LabError> {
+    pub fn new(config: &TestNetworkConfig) -> Result<Self, LabError> {
         let net = Satellite::new(&SatelliteConfig::default())?;
         let emulation = Emulation::start(&net, &config.link, config.seed)?;
         let beside = config.beside;
@@ -223,10 +223,10 @@ impl Bed {
         let congestion = config.way.congestion();
         let address = SocketAddr::new(any, WEB);
         let web = WebServer::start_with(Some(&net.server), address, congestion)?;
-        let mut bed =
+        let mut network =
             Self { way: config.way, files, bypass, web, gateways, other, second, emulation, net };
-        bed.warm_up()?;
-        Ok(bed)
+        network.warm_up()?;
+        Ok(network)
     }
 
     /// Returns the transport.

@@ -9,11 +9,11 @@ use std::path::PathBuf;
 pub(crate) struct Usage {
     /// Memory in use, bytes.
     pub(crate) resident: u64,
-    /// The most memory that was in use at once, bytes.
+    /// Maximum resident memory, bytes.
     pub(crate) peak: u64,
-    /// The same, with what is shared divided among those who share it.
+    /// Resident memory, with shared pages divided among the processes that share them, bytes.
     pub(crate) proportional: u64,
-    /// Of the memory in use what no file stands behind: all that it has asked for.
+    /// Anonymous resident memory (without a file), bytes.
     pub(crate) anonymous: u64,
     /// Open descriptors.
     pub(crate) descriptors: u64,

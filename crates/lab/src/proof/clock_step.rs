@@ -5,8 +5,8 @@
 //! of a file to each reading of the wall clock. (libfaketime would also change the kernel's timers,
 //! which a real step does not.)
 
-use super::bed::{Bed, Setup, Side};
 use super::load::{Load, LoadConfig};
+use super::network::{Setup, Side, TestNetwork};
 use super::{ProofConfig, Verdict, failed, sleep_ms};
 use crate::LabError;
 use crate::live::gateway_program;
@@ -37,43 +37,46 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
         verdict.note("not shown: this machine has no C compiler (cc)");
         return Ok(());
     };
-    let mut bed = Bed::without_gateways(&Setup::new(config.seed))?;
+    let mut network = TestNetwork::without_gateways(&Setup::new(config.seed))?;
     for side in [Side::Hub, Side::Terminal] {
-        bed.start_by(side, wrong.command()?)?;
+        network.start_by(side, wrong.command()?)?;
     }
-    bed.await_path(Span::from_secs(30))?;
-    let maps = fs::read_to_string(format!("/proc/{}/maps", bed.process(Side::Hub)));
+    network.await_path(Span::from_secs(30))?;
+    let maps = fs::read_to_string(format!("/proc/{}/maps", network.process(Side::Hub)));
     let stands_between = maps.map_err(failed("the hub's memory map"))?.contains(LIBRARY);
-    verdict.demand(stands_between, "the gateways see the clock that leaps");
+    verdict.demand(stands_between, "the steps of the clock affect the gateways");
 
-    let load = Load::start(&bed, LoadConfig::new(config.seed));
+    let load = Load::start(&network, LoadConfig::new(config.seed));
     let each = if config.quick { 700 } else { 4_000 };
     for (seconds, words) in leaps() {
         let before = load.so_far().complete;
         wrong.set(seconds)?;
         sleep_ms(each);
-        bed.check()?;
+        network.check()?;
         let carried = load.so_far().complete > before;
-        verdict.demand(carried, &format!("connections are carried when the clock leaps: {words}"));
+        verdict.demand(
+            carried,
+            &format!("connections are relayed after a step of the clock: {words}"),
+        );
     }
-    let tally = load.finish(&bed);
+    let tally = load.finish(&network);
     verdict.demand(tally.reset + tally.refused == 0, "no connection is reset or refused");
-    verdict.judge(tally);
+    verdict.evaluate(tally);
 
     // The date of a Hello must be later than that of the previous one. A terminal that has lost its
     // date must nevertheless be able to connect.
     wrong.set(-30 * DAY)?;
     for side in [Side::Terminal, Side::Hub, Side::Terminal] {
-        bed.kill(side);
-        bed.start_by(side, wrong.command()?)?;
-        let back = bed.await_path(Span::from_secs(30))?;
+        network.kill(side);
+        network.start_by(side, wrong.command()?)?;
+        let back = network.await_path(Span::from_secs(30))?;
         let name = side.name();
         verdict.figure(&format!("{name}_back_with_old_date_s"), back.as_secs_f64());
-        let text = format!("a {name} that starts with an old date is let in within 10 s");
+        let text = format!("a {name} that starts with an old date connects within 10 s");
         verdict.demand(back <= Span::from_secs(10), &text);
         wrong.set(-60 * DAY)?;
     }
-    bed.check()
+    network.check()
 }
 
 /// File name of the library.

@@ -5,7 +5,7 @@
 //! connections to unanswered names; an honest client requests valid ones. The proxy requests
 //! contain the names, so the hub resolves them.
 
-use super::bed::{Bed, SOCKS, Setup, Side};
+use super::network::{SOCKS, Setup, Side, TestNetwork};
 use super::{ProofConfig, Verdict, failed, sleep_ms};
 use crate::LabError;
 use crate::live::Gateway;
@@ -39,30 +39,30 @@ const LIMITS: &str = "connections = 8000\n";
 
 pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), LabError> {
     let setup = Setup { accept: "confirm", limits: LIMITS, ..Setup::new(config.seed) };
-    let mut bed = Bed::without_gateways(&setup)?;
-    let names = NameServers::start(&bed)?;
+    let mut network = TestNetwork::without_gateways(&setup)?;
+    let names = NameServers::start(&network)?;
     let resolv = ResolvConf::write()?;
-    bed.start_by(Side::Hub, resolv.command()?)?;
-    bed.start(Side::Terminal)?;
-    bed.await_path(Span::from_secs(30))?;
-    let mut second = second_terminal(&bed)?;
+    network.start_by(Side::Hub, resolv.command()?)?;
+    network.start(Side::Terminal)?;
+    network.await_path(Span::from_secs(30))?;
+    let mut second = second_terminal(&network)?;
     let rounds = if config.quick { 10 } else { 40 };
-    let terminals = [("first", bed.proxy(SOCKS)), ("second", bed.proxy(SECOND_SOCKS))];
+    let terminals = [("first", network.proxy(SOCKS)), ("second", network.proxy(SECOND_SOCKS))];
 
     let mut quiet = Vec::new();
     for (name, proxy) in terminals {
-        await_name(&bed, proxy)?;
-        let times = good_names(&bed, proxy, &format!("quiet-{name}"), rounds);
+        await_name(&network, proxy)?;
+        let times = good_names(&network, proxy, &format!("quiet-{name}"), rounds);
         verdict.figure(&format!("quiet_{name}_s"), times.median);
-        verdict.demand(times.failed == 0, "names are resolved while nothing else happens");
+        verdict.demand(times.failed == 0, "names are resolved without other load");
         quiet.push(times.median);
     }
     let mut clients = Vec::new();
     for (attack, (name, proxy)) in ["one", "both"].into_iter().zip(terminals) {
-        clients.extend(dead_names(&bed, proxy, name)?);
+        clients.extend(dead_names(&network, proxy, name)?);
         sleep_ms(1_000);
         for (own, (name, proxy)) in quiet.iter().zip(terminals) {
-            let times = good_names(&bed, proxy, &format!("{attack}-{name}"), rounds);
+            let times = good_names(&network, proxy, &format!("{attack}-{name}"), rounds);
             verdict.figure(&format!("dead_by_{attack}_{name}_s"), times.median);
             verdict.figure(&format!("dead_by_{attack}_{name}_worst_s"), times.worst);
             verdict.demand(
@@ -73,7 +73,7 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
                 ),
             );
         }
-        bed.check()?;
+        network.check()?;
         second.check()?;
     }
     let before = names.asked();
@@ -82,23 +82,23 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
     sleep_ms(2_000);
     let gone = names.asked();
     sleep_ms(3_000);
-    verdict.demand(names.asked() == gone, "nothing is looked up for clients that have gone");
-    bed.check()
+    verdict.demand(names.asked() == gone, "look-ups of closed clients are cancelled");
+    network.check()
 }
 
 /// Starts another terminal of the hub with its own key.
-fn second_terminal(bed: &Bed) -> Result<Gateway, LabError> {
+fn second_terminal(network: &TestNetwork) -> Result<Gateway, LabError> {
     let (hub, lan) = (addresses::HUB.0, addresses::TERMINAL_LAN.0);
     let config = format!(
         "role = \"terminal\"\nprivate_key = \"{}\"\naccept = \"confirm\"\n\
          [link]\npeer = \"{hub}:{}\"\npeer_public_key = \"{}\"\n\
          [socks5]\nlisten = \"{lan}:{SECOND_SOCKS}\"\n[control]\nsocket = \"off\"\n\
          [limits]\ndrain = \"0s\"\n{LIMITS}",
-        bed.wild_key.to_text(),
-        super::bed::PORT,
-        bed.hub_key.public(),
+        network.wild_key.to_text(),
+        super::network::PORT,
+        network.hub_key.public(),
     );
-    Gateway::start(Some(&bed.net.terminal), "terminal", &config)
+    Gateway::start(Some(&network.net.terminal), "terminal", &config)
 }
 
 /// The two name servers, which count queries.
@@ -107,17 +107,17 @@ struct NameServers {
 }
 
 impl NameServers {
-    fn start(bed: &Bed) -> Result<Self, LabError> {
+    fn start(network: &TestNetwork) -> Result<Self, LabError> {
         let add = |host: &testbed::Host, address: Ipv4Addr| {
             host.run(|| {
                 Netlink::open().and_then(|mut net| net.add_address("eth0", address.into(), 24))
             })
         };
-        add(&bed.net.server, SILENT).map_err(|error| LabError::Proof(error.to_string()))?;
-        add(&bed.net.client, HOSTILE).map_err(|error| LabError::Proof(error.to_string()))?;
+        add(&network.net.server, SILENT).map_err(|error| LabError::Proof(error.to_string()))?;
+        add(&network.net.client, HOSTILE).map_err(|error| LabError::Proof(error.to_string()))?;
         let asked = Arc::new(AtomicU64::new(0));
         for (address, answers) in [(addresses::SERVER.0, true), (SILENT, false)] {
-            let socket = bed.net.server.run(|| UdpSocket::bind((address, 53)));
+            let socket = network.net.server.run(|| UdpSocket::bind((address, 53)));
             let socket = socket.map_err(failed("a name server"))?;
             let asked = Arc::clone(&asked);
             // The thread ends with the process.
@@ -211,8 +211,12 @@ fn ask(proxy: SocketAddr, from: Option<Ipv4Addr>, name: &str, port: u16) -> io::
 
 /// Requests the unanswered names of a hostile client from the proxy of the terminal `label`; the
 /// requests wait until dropped.
-fn dead_names(bed: &Bed, proxy: SocketAddr, label: &str) -> Result<Vec<TcpStream>, LabError> {
-    let asked: io::Result<Vec<TcpStream>> = bed.net.client.run(|| {
+fn dead_names(
+    network: &TestNetwork,
+    proxy: SocketAddr,
+    label: &str,
+) -> Result<Vec<TcpStream>, LabError> {
+    let asked: io::Result<Vec<TcpStream>> = network.net.client.run(|| {
         let name = |number| format!("n{number}.{label}.dead.test");
         (0..DEAD).map(|number| ask(proxy, Some(HOSTILE), &name(number), 80)).collect()
     });
@@ -227,13 +231,14 @@ struct Times {
 }
 
 /// Connects to `rounds` valid names, one after the other, none of which was requested before.
-fn good_names(bed: &Bed, proxy: SocketAddr, label: &str, rounds: usize) -> Times {
+fn good_names(network: &TestNetwork, proxy: SocketAddr, label: &str, rounds: usize) -> Times {
     let clock = Clock::new();
     let mut times = Vec::new();
     let mut failed = 0;
     for number in 0..rounds {
         let from = clock.now();
-        let connected = bed.net.client.run(|| good_name(proxy, &format!("{label}-{number}"), bed));
+        let connected =
+            network.net.client.run(|| good_name(proxy, &format!("{label}-{number}"), network));
         failed += usize::from(connected.is_err());
         times.push(clock.now().since(from).as_secs_f64());
         // One that reaches the time limit is sufficient.
@@ -245,22 +250,22 @@ fn good_names(bed: &Bed, proxy: SocketAddr, label: &str, rounds: usize) -> Times
     Times { median: times[times.len() / 2], worst: times[times.len() - 1], failed }
 }
 
-fn good_name(proxy: SocketAddr, label: &str, bed: &Bed) -> io::Result<()> {
-    let mut stream = ask(proxy, None, &format!("{label}.good.test"), bed.server().port())?;
+fn good_name(proxy: SocketAddr, label: &str, network: &TestNetwork) -> io::Result<()> {
+    let mut stream = ask(proxy, None, &format!("{label}.good.test"), network.server().port())?;
     let mut reply = [0; 10];
     stream.read_exact(&mut reply)?;
     if reply[1] == 0 { Ok(()) } else { Err(io::ErrorKind::ConnectionRefused.into()) }
 }
 
 /// Waits until the proxy resolves a name.
-fn await_name(bed: &Bed, proxy: SocketAddr) -> Result<(), LabError> {
+fn await_name(network: &TestNetwork, proxy: SocketAddr) -> Result<(), LabError> {
     let clock = Clock::new();
     let until = clock.now() + Span::from_secs(30);
     let mut number = 0;
     while clock.now() < until {
         number += 1;
         let label = format!("first{number}-{}", proxy.port());
-        if bed.net.client.run(|| good_name(proxy, &label, bed)).is_ok() {
+        if network.net.client.run(|| good_name(proxy, &label, network)).is_ok() {
             return Ok(());
         }
         sleep_ms(100);

@@ -3,8 +3,8 @@
 //! Each gateway has a tmpfs of 64 kB in its own mount namespace, which is filled before the gateway
 //! starts and disappears with the process. Log and state file are on it. Later, space is released.
 
-use super::bed::{Bed, Setup, Side};
 use super::load::{Load, LoadConfig};
+use super::network::{Setup, Side, TestNetwork};
 use super::{ProofConfig, Verdict, failed, sleep_ms};
 use crate::LabError;
 use crate::live::gateway_program;
@@ -26,39 +26,39 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
         tables: "[log]\nlevel = \"debug\"\nconnections = \"on\"\n".to_owned(),
         ..Setup::new(config.seed)
     };
-    let mut bed = Bed::without_gateways(&setup)?;
+    let mut network = TestNetwork::without_gateways(&setup)?;
     for side in [Side::Hub, Side::Terminal] {
-        bed.start_by(side, disk.command()?)?;
+        network.start_by(side, disk.command()?)?;
     }
-    bed.await_path(units::Span::from_secs(30))?;
-    let inside = |bed: &mut Bed, side, name: &str| {
-        PathBuf::from(format!("/proc/{}/root{}/{name}", bed.process(side), disk.path.display()))
+    network.await_path(units::Span::from_secs(30))?;
+    let inside = |network: &mut TestNetwork, side, name: &str| {
+        PathBuf::from(format!("/proc/{}/root{}/{name}", network.process(side), disk.path.display()))
     };
-    let fill = inside(&mut bed, Side::Hub, "fill");
+    let fill = inside(&mut network, Side::Hub, "fill");
     let full = fs::metadata(&fill).map_err(failed("the filled disk"))?.len();
     verdict.figure("disk_bytes", full as f64);
-    let log = inside(&mut bed, Side::Hub, "log");
+    let log = inside(&mut network, Side::Hub, "log");
     verdict.demand(length(&log) == 0, "the log had no room");
 
-    let load = Load::start(&bed, LoadConfig { workers: 20, ..LoadConfig::new(config.seed) });
+    let load = Load::start(&network, LoadConfig { workers: 20, ..LoadConfig::new(config.seed) });
     sleep_ms(if config.quick { 2_000 } else { 8_000 });
-    bed.check()?;
+    network.check()?;
     let without_room = load.so_far().complete;
-    verdict.demand(without_room > 0, "connections are carried while nothing can be written");
+    verdict.demand(without_room > 0, "connections are relayed while nothing can be written");
     verdict.demand(
-        !inside(&mut bed, Side::Hub, "peers.toml").exists(),
+        !inside(&mut network, Side::Hub, "peers.toml").exists(),
         "no half of a state file is left",
     );
     // Space is released without a restart.
     for side in Side::BOTH {
-        fs::remove_file(inside(&mut bed, side, "fill")).map_err(failed("making room"))?;
+        fs::remove_file(inside(&mut network, side, "fill")).map_err(failed("making room"))?;
     }
     sleep_ms(1_500);
-    verdict.demand(length(&log) > 0, "the log goes on when there is room again");
-    let tally = load.finish(&bed);
+    verdict.demand(length(&log) > 0, "the log continues when there is room again");
+    let tally = load.finish(&network);
     verdict.demand(tally.reset + tally.refused == 0, "no connection is reset or refused");
-    verdict.judge(tally);
-    bed.check()
+    verdict.evaluate(tally);
+    network.check()
 }
 
 fn length(path: &std::path::Path) -> u64 {

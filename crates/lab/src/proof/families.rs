@@ -4,7 +4,7 @@
 //! The server has a global IPv6 and an IPv4 address. The client tries IPv6 first and uses the first
 //! connection that is accepted, as programs do (RFC 8305): if that is reset, it has failed.
 
-use super::bed::{Bed, SOCKS, Setup};
+use super::network::{SOCKS, Setup, TestNetwork};
 use super::{ProofConfig, Verdict, failed, sleep_ms};
 use crate::LabError;
 use rt::Clock;
@@ -30,56 +30,56 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const KNOWN: Span = Span::from_secs(15);
 
 pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), LabError> {
-    let mut bed = Bed::without_gateways(&Setup::new(config.seed))?;
+    let mut network = TestNetwork::without_gateways(&Setup::new(config.seed))?;
     let [by_client, by_hub] = [addresses::TERMINAL.1, SERVER].map(Route::default_v6);
-    change(&bed.net.hub, |net| net.delete_route(&by_client))?;
-    change(&bed.net.server, |net| give(net, "eth0", SERVER))?;
-    serve(&bed, PORT)?;
-    bed.start_both()?;
+    change(&network.net.hub, |net| net.delete_route(&by_client))?;
+    change(&network.net.server, |net| give(net, "eth0", SERVER))?;
+    serve(&network, PORT)?;
+    network.start_both()?;
 
-    let ways = [("interception", Way::Direct), ("socks5", Way::Socks5(bed.proxy(SOCKS)))];
+    let ways = [("interception", Way::Direct), ("socks5", Way::Socks5(network.proxy(SOCKS)))];
     for (name, way) in ways {
-        let chosen = soon(&bed, || choose(way, PORT).ok().filter(SocketAddr::is_ipv4));
+        let chosen = soon(&network, || choose(way, PORT).ok().filter(SocketAddr::is_ipv4));
         let served = chosen == Some(SocketAddr::new(addresses::HUB_WAN.0.into(), 0));
-        verdict.demand(served, &format!("without IPv6 at the hub IPv4 is chosen, by {name}"));
+        verdict.demand(served, &format!("without IPv6 at the hub IPv4 is used, by {name}"));
     }
-    let served = curl(&bed, verdict);
+    let served = curl(&network, verdict);
     verdict.demand(served, "so does curl");
-    let refused = bed.net.client.run(|| timed(|| connect(Way::Direct, SERVER.into(), PORT)));
+    let refused = network.net.client.run(|| timed(|| connect(Way::Direct, SERVER.into(), PORT)));
     verdict.figure("ipv6_refused_after_s", refused.1);
     verdict.demand(
         refused.0.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused),
         "IPv6 is refused before it is accepted",
     );
 
-    change(&bed.net.hub, |net| {
+    change(&network.net.hub, |net| {
         give(net, "wan", HUB)?;
         net.add_route(&by_hub)
     })?;
     for (name, way) in ways {
-        let chosen = soon(&bed, || choose(way, PORT).ok().filter(SocketAddr::is_ipv6));
+        let chosen = soon(&network, || choose(way, PORT).ok().filter(SocketAddr::is_ipv6));
         let served = chosen == Some(SocketAddr::new(HUB.into(), 0));
-        verdict.demand(served, &format!("with IPv6 at the hub IPv6 is chosen, by {name}"));
+        verdict.demand(served, &format!("with IPv6 at the hub IPv6 is used, by {name}"));
     }
 
     for ((name, way), port) in ways.into_iter().zip(LATER) {
-        refusals(&bed, name, way, port, verdict)?;
+        refusals(&network, name, way, port, verdict)?;
     }
-    bed.check()
+    network.check()
 }
 
 /// Tests a server that first refuses and later listens.
 fn refusals(
-    bed: &Bed,
+    network: &TestNetwork,
     name: &str,
     way: Way,
     port: u16,
     verdict: &mut Verdict,
 ) -> Result<(), LabError> {
     let server = addresses::SERVER.0.into();
-    let attempt = || bed.net.client.run(|| connect(way, server, port));
+    let attempt = || network.net.client.run(|| connect(way, server, port));
     let first = attempt().and_then(|stream| greeted(&stream));
-    verdict.demand(first.is_err(), &format!("nobody answers at first, by {name}"));
+    verdict.demand(first.is_err(), &format!("the first connection is refused, by {name}"));
     // The refusal takes one round trip to the terminal.
     sleep_ms(1_000);
     let second = attempt();
@@ -87,16 +87,19 @@ fn refusals(
         second.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused),
         &format!("the second attempt is refused as the server does it, by {name}"),
     );
-    serve(bed, port)?;
+    serve(network, port)?;
     let third = attempt().and_then(|stream| greeted(&stream));
-    verdict.demand(third.is_ok(), &format!("a server that is back is reached at once, by {name}"));
+    verdict.demand(
+        third.is_ok(),
+        &format!("a server that listens again is reached immediately, by {name}"),
+    );
     Ok(())
 }
 
 /// Starts a server for both address families, which sends each client its address.
-fn serve(bed: &Bed, port: u16) -> Result<(), LabError> {
+fn serve(network: &TestNetwork, port: u16) -> Result<(), LabError> {
     let any = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port);
-    let listener = bed.net.server.run(|| TcpListener::bind(any)).map_err(failed("a server"))?;
+    let listener = network.net.server.run(|| TcpListener::bind(any)).map_err(failed("a server"))?;
     // The thread ends with the process.
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
@@ -145,11 +148,11 @@ fn greeted(mut stream: &TcpStream) -> io::Result<SocketAddr> {
 }
 
 /// Repeats `attempt` at the client until it succeeds.
-fn soon<T: Send>(bed: &Bed, attempt: impl Fn() -> Option<T> + Sync) -> Option<T> {
+fn soon<T: Send>(network: &TestNetwork, attempt: impl Fn() -> Option<T> + Sync) -> Option<T> {
     let clock = Clock::new();
     let from = clock.now();
     loop {
-        let found = bed.net.client.run(&attempt);
+        let found = network.net.client.run(&attempt);
         if found.is_some() || clock.now().since(from) > KNOWN {
             return found;
         }
@@ -165,10 +168,10 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
 }
 
 /// Returns true if curl, with both addresses, receives a response, or is not installed.
-fn curl(bed: &Bed, verdict: &mut Verdict) -> bool {
+fn curl(network: &TestNetwork, verdict: &mut Verdict) -> bool {
     let resolve = format!("server.test:{PORT}:[{SERVER}],{}", addresses::SERVER.0);
     let url = format!("http://server.test:{PORT}/");
-    let output = bed.net.client.run(|| {
+    let output = network.net.client.run(|| {
         let mut curl = Command::new("curl");
         curl.args(["--silent", "--show-error", "--max-time", "5", "--resolve", &resolve, &url]);
         curl.output()

@@ -78,12 +78,12 @@ fn at_rate(
             flooded.add(&measure((&mut hub, &mut terminal), &progress, seconds)?);
             flooded.forged += flood.finish()?;
         }
-        judge(&format!("{rate}_{name}"), &quiet, &flooded, verdict);
+        evaluate(&format!("{rate}_{name}"), &quiet, &flooded, verdict);
     }
     progress.stop();
     let transfer = transfer.join().map_err(|_| LabError::Proof("it panicked".to_owned()))?;
     let whole = transfer.error.is_none() && transfer.matches;
-    verdict.demand(whole, "every byte of the transfer is as it was sent");
+    verdict.demand(whole, "the transferred data is correct");
     hub.check()?;
     terminal.check()
 }
@@ -181,7 +181,7 @@ fn measure(
     })
 }
 
-fn judge(name: &str, quiet: &Stretch, flooded: &Stretch, verdict: &mut Verdict) {
+fn evaluate(name: &str, quiet: &Stretch, flooded: &Stretch, verdict: &mut Verdict) {
     let kept = flooded.mbps() / quiet.mbps();
     let mut figure = |what: &str, value: f64| verdict.figure(&format!("{name}_{what}"), value);
     figure("quiet_mbit_s", quiet.mbps());

@@ -1,8 +1,8 @@
 //! Addresses that are assigned late: gateways start without their addresses and report that they
 //! wait, work when these are assigned, and continue after one is removed and assigned again.
 
-use super::bed::{Bed, SOCKS, Setup, Side};
 use super::long::Long;
+use super::network::{SOCKS, Setup, Side, TestNetwork};
 use super::{ProofConfig, Verdict, failed, sleep_ms};
 use crate::LabError;
 use rt::Clock;
@@ -29,24 +29,24 @@ const LATE: [(Side, &str, Ipv4Addr, &str); 3] = [
 ];
 
 pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), LabError> {
-    let mut bed = Bed::without_gateways(&Setup::new(config.seed))?;
+    let mut network = TestNetwork::without_gateways(&Setup::new(config.seed))?;
     let sockets = Sockets::new()?;
     for side in Side::BOTH {
         let control = format!("[control]\nsocket = \"{}\"\n[limits]\n", sockets.at(side).display());
-        bed.reconfigure(side, "[limits]\n", &control);
+        network.reconfigure(side, "[limits]\n", &control);
     }
     let own = format!("[link]\nlisten = \"{}:0\"\n", addresses::TERMINAL.0);
-    bed.reconfigure(Side::Terminal, "[link]\n", &own);
+    network.reconfigure(Side::Terminal, "[link]\n", &own);
     for (number, (side, interface, address, _)) in (1..).zip(LATE) {
         // Without any address the kernel would remove the interface's routes and neighbours.
-        add(&bed, side, interface, Ipv4Addr::new(10, 99, 0, number), 32)?;
-        remove(&bed, side, interface, address)?;
+        add(&network, side, interface, Ipv4Addr::new(10, 99, 0, number), 32)?;
+        remove(&network, side, interface, address)?;
     }
     for side in [Side::Hub, Side::Terminal] {
-        bed.start(side)?;
+        network.start(side)?;
     }
     sleep_ms(2_000);
-    let runs = bed.check();
+    let runs = network.check();
     verdict.demand(runs.is_ok(), "gateways start without their addresses");
     if let Err(error) = runs {
         verdict.note(error.to_string());
@@ -58,54 +58,59 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
         verdict.demand(said, &promise);
     }
     for (side, interface, address, _) in LATE {
-        add(&bed, side, interface, address, 24)?;
+        add(&network, side, interface, address, 24)?;
     }
-    let back = bed.await_path(PATIENCE)?;
+    let back = network.await_path(PATIENCE)?;
     verdict.figure("path_after_s", back.as_secs_f64());
-    let socks = bed.proxy(SOCKS);
-    let server = bed.server();
+    let socks = network.proxy(SOCKS);
+    let server = network.server();
     let ask = || traffic::ask(Way::Socks5(socks), server, (64, 64), Span::from_secs(5));
-    let answered = bed.net.client.run(ask).error.is_none();
-    verdict.demand(answered, "a proxy serves at an address that came late");
+    let answered = network.net.client.run(ask).error.is_none();
+    verdict.demand(answered, "a proxy listens on an address that was assigned late");
 
-    let long = Long::start(&bed, SEED);
+    let long = Long::start(&network, SEED);
     for (side, interface, address, key) in LATE {
         sleep_ms(if config.quick { 1_500 } else { 4_000 });
-        remove(&bed, side, interface, address)?;
+        remove(&network, side, interface, address)?;
         let said = sockets.await_waiting(side, address, true)?;
         let name = side.name();
-        verdict.demand(said, &format!("the {name} says that it has lost {address} ({key})"));
+        verdict.demand(said, &format!("the {name} reports that it has lost {address} ({key})"));
         sleep_ms(if config.quick { 500 } else { 5_000 });
-        add(&bed, side, interface, address, 24)?;
+        add(&network, side, interface, address, 24)?;
         let before = long.bytes();
-        let back = bed.await_path(PATIENCE)?;
+        let back = network.await_path(PATIENCE)?;
         verdict.figure(&format!("{name}_{interface}_back_after_s"), back.as_secs_f64());
         let there = sockets.await_waiting(side, address, false)?;
-        verdict.demand(there, &format!("the {name} waits no more ({key})"));
+        verdict.demand(there, &format!("the {name} no longer waits ({key})"));
         let grows = long.await_rate(1.0, PATIENCE).0.is_some() && long.bytes() > before;
-        verdict.demand(grows, &format!("an old transfer goes on ({name}, {key})"));
-        bed.check()?;
+        verdict.demand(grows, &format!("a running transfer continues ({name}, {key})"));
+        network.check()?;
     }
-    let answered = bed.net.client.run(ask).error.is_none();
+    let answered = network.net.client.run(ask).error.is_none();
     verdict.demand(answered, "a proxy serves at an address that was removed and added again");
     long.finish(verdict)?;
-    bed.check()
+    network.check()
 }
 
 fn add(
-    bed: &Bed,
+    network: &TestNetwork,
     side: Side,
     interface: &str,
     address: Ipv4Addr,
     prefix: u8,
 ) -> Result<(), LabError> {
     let add = || Netlink::open()?.add_address(interface, IpAddr::V4(address), prefix);
-    bed.host(side).run(add).map_err(|error| LabError::Proof(error.to_string()))
+    network.host(side).run(add).map_err(|error| LabError::Proof(error.to_string()))
 }
 
-fn remove(bed: &Bed, side: Side, interface: &str, address: Ipv4Addr) -> Result<(), LabError> {
+fn remove(
+    network: &TestNetwork,
+    side: Side,
+    interface: &str,
+    address: Ipv4Addr,
+) -> Result<(), LabError> {
     let remove = || Netlink::open()?.delete_address(interface, IpAddr::V4(address), 24);
-    bed.host(side).run(remove).map_err(|error| LabError::Proof(error.to_string()))
+    network.host(side).run(remove).map_err(|error| LabError::Proof(error.to_string()))
 }
 
 /// The control sockets, in a folder that is removed at the end.

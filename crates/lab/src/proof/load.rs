@@ -6,7 +6,7 @@
 
 mod kinds;
 
-use super::bed::Bed;
+use super::network::TestNetwork;
 use kinds::{Ended, Task};
 use serde::Serialize;
 use std::net::SocketAddr;
@@ -116,10 +116,10 @@ struct Shared {
 }
 
 impl Load {
-    pub(super) fn start(bed: &Bed, config: LoadConfig) -> Self {
+    pub(super) fn start(network: &TestNetwork, config: LoadConfig) -> Self {
         let shared = Arc::new(Shared {
             config,
-            server: bed.server(),
+            server: network.server(),
             stop: AtomicBool::new(false),
             next: AtomicU64::new(0),
             tally: Mutex::default(),
@@ -127,7 +127,7 @@ impl Load {
         });
         let work = |number| {
             let shared = Arc::clone(&shared);
-            bed.net.client.spawn(&format!("load {number}"), move || shared.work())
+            network.net.client.spawn(&format!("load {number}"), move || shared.work())
         };
         let workers = (0..config.workers).map(work).collect();
         Self { shared, workers }
@@ -144,7 +144,7 @@ impl Load {
     }
 
     /// Waits for the open connections, and checks the server's view of them.
-    pub(super) fn finish(self, bed: &Bed) -> Tally {
+    pub(super) fn finish(self, network: &TestNetwork) -> Tally {
         self.shared.stop.store(true, Ordering::Relaxed);
         for worker in self.workers {
             let _ = worker.join(); // A panic there has been printed, and its connection counts.
@@ -153,7 +153,7 @@ impl Load {
         super::sleep_ms(500);
         let mut tally = lock(&self.shared.tally).clone();
         for &(seed, bytes) in lock(&self.shared.uploads).iter() {
-            if let Some(served) = bed.files.served(seed)
+            if let Some(served) = network.files.served(seed)
                 && served.bytes < bytes
             {
                 tally.truncated += 1;

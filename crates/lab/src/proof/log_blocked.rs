@@ -8,9 +8,9 @@
 //! compared with throughput before and after. At the end a gateway with a full pipe must stop on
 //! request.
 
-use super::bed::{Bed, Setup, Side};
 use super::load::{Load, LoadConfig};
 use super::long::Long;
+use super::network::{Setup, Side, TestNetwork};
 use super::{ProofConfig, Verdict, failed, sleep_ms};
 use crate::LabError;
 use nix::sys::signal::{Signal, kill};
@@ -47,20 +47,20 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
         ),
         ..Setup::new(config.seed)
     };
-    let mut bed = Bed::without_gateways(&setup)?;
+    let mut network = TestNetwork::without_gateways(&setup)?;
     let pipes = [Pipe::new(Side::Terminal)?, Pipe::new(Side::Hub)?];
     for side in [Side::Hub, Side::Terminal] {
-        bed.start_by(side, pipes[side as usize].command()?)?;
+        network.start_by(side, pipes[side as usize].command()?)?;
     }
-    bed.await_path(Span::from_secs(30))?;
-    let long = Long::start(&bed, SEED);
-    let load = Load::start(&bed, LoadConfig { workers: 8, ..LoadConfig::new(config.seed) });
+    network.await_path(Span::from_secs(30))?;
+    let long = Long::start(&network, SEED);
+    let load = Load::start(&network, LoadConfig { workers: 8, ..LoadConfig::new(config.seed) });
     let seconds = if config.quick { 6 } else { 60 };
     // The long download uses the rate that the others leave.
     let rate = || -> Result<f64, LabError> {
-        let before = received(&bed)?;
+        let before = received(&network)?;
         sleep_ms(seconds * 1_000);
-        Ok((received(&bed)? - before) as f64 * 8.0 / seconds as f64 / 1e6)
+        Ok((received(&network)? - before) as f64 * 8.0 / seconds as f64 / 1e6)
     };
     sleep_ms(3_000);
     let read = rate()?;
@@ -69,7 +69,7 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
     let blocked = rate()?;
     let after = load.so_far().complete;
     verdict.figure("complete_while_blocked", (after - before) as f64);
-    verdict.demand(after > before, "connections are carried while the log is not read");
+    verdict.demand(after > before, "connections are relayed while the log is not read");
     pipes.iter().for_each(Pipe::read_again);
     let again = rate()?;
     let share = blocked / ((read + again) / 2.0);
@@ -78,25 +78,25 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
     verdict.figure("read_again_mbit_s", again);
     verdict.figure("share_while_blocked", share);
     if !config.quick {
-        verdict.demand(share >= SHARE, &format!("throughput is at least {SHARE} of what it was"));
+        verdict.demand(share >= SHARE, &format!("throughput is at least {SHARE} of that before"));
     }
     for pipe in &pipes {
         let (side, name) = (pipe.side, pipe.side.name());
-        let lines = dropped(&bed, side).map_err(failed("the metrics"))?;
+        let lines = dropped(&network, side).map_err(failed("the metrics"))?;
         verdict.figure(&format!("{name}_lines_dropped"), lines);
         if lines > 0.0 {
             let said = pipe.await_line("log lines were dropped", Span::from_secs(30));
-            verdict.demand(said, &format!("the {name} logs how many lines it dropped"));
+            verdict.demand(said, &format!("the {name} logs the number of dropped lines"));
         }
     }
     long.finish(verdict)?;
-    let tally = load.finish(&bed);
+    let tally = load.finish(&network);
     verdict.demand(tally.reset + tally.refused == 0, "no connection is reset or refused");
-    verdict.judge(tally);
-    bed.check()?;
+    verdict.evaluate(tally);
+    network.check()?;
     pipes.iter().try_for_each(Pipe::block)?;
     for side in Side::BOTH {
-        let ended = end(&mut bed, side)?;
+        let ended = end(&mut network, side)?;
         verdict.demand(
             ended <= END,
             &format!("the {} ends within {END} although its log is not read", side.name()),
@@ -107,8 +107,8 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
 }
 
 /// Returns the octets that the client's host has received, with headers.
-fn received(bed: &Bed) -> Result<u64, LabError> {
-    let page = bed.net.client.run(|| fs::read_to_string("/proc/thread-self/net/dev"));
+fn received(network: &TestNetwork) -> Result<u64, LabError> {
+    let page = network.net.client.run(|| fs::read_to_string("/proc/thread-self/net/dev"));
     let page = page.map_err(failed("/proc/thread-self/net/dev"))?;
     let value =
         |line: &str| line.trim().strip_prefix("eth0:")?.split_whitespace().next()?.parse().ok();
@@ -116,26 +116,26 @@ fn received(bed: &Bed) -> Result<u64, LabError> {
 }
 
 /// Returns the log lines that a gateway dropped, by its metrics.
-fn dropped(bed: &Bed, side: Side) -> std::io::Result<f64> {
+fn dropped(network: &TestNetwork, side: Side) -> std::io::Result<f64> {
     let ask = || {
         let mut stream = TcpStream::connect(METRICS)?;
         stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n")?;
         let mut page = String::new();
         stream.read_to_string(&mut page).map(|_| page)
     };
-    let page = bed.host(side).run(ask)?;
+    let page = network.host(side).run(ask)?;
     let value = |line: &str| line.strip_prefix("bentpipe_log_lines_dropped_total ")?.parse().ok();
     page.lines().find_map(value).ok_or_else(|| std::io::Error::other("no such metric"))
 }
 
 /// Stops a gateway; returns the time that this takes, up to a limit.
-fn end(bed: &mut Bed, side: Side) -> Result<Span, LabError> {
+fn end(network: &mut TestNetwork, side: Side) -> Result<Span, LabError> {
     let clock = Clock::new();
     let from = clock.now();
-    let process = Pid::from_raw(bed.process(side).cast_signed());
+    let process = Pid::from_raw(network.process(side).cast_signed());
     kill(process, Signal::SIGTERM).map_err(|errno| failed("kill")(errno.into()))?;
     // The other gateway may have ended already.
-    while !bed.has_ended(side) && clock.now().since(from) <= END {
+    while !network.has_ended(side) && clock.now().since(from) <= END {
         sleep_ms(20);
     }
     Ok(clock.now().since(from))

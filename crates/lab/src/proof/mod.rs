@@ -1,16 +1,15 @@
 //! System tests: real gateways in network namespaces, with an injected fault under load.
 //!
 //! ```text
-//!   client ── terminal ══ emulator ══ hub ── server        Bed: processes of this program
+//!   client ── terminal ══ emulator ══ hub ── server        TestNetwork: processes of this program
 //!   Load: parallel connections with content that can be verified
 //! ```
 //!
-//! Each system test is one file with one function that injects faults into a `bed::Bed` under a
+//! Each system test is one file with one function that injects faults into a `network::TestNetwork` under a
 //! `load::Load` and records guarantees and measured values in a [`Verdict`]. A test fails if a
 //! guarantee is violated, and names it; it also reports what cannot be tested on this machine.
 //! Everything runs in namespaces and processes that end with this one.
 
-mod bed;
 mod clock_step;
 mod common;
 mod dead_names;
@@ -24,6 +23,7 @@ mod late_address;
 mod load;
 mod log_blocked;
 mod long;
+mod network;
 mod slots;
 mod slow_cpu;
 mod soak;
@@ -53,82 +53,82 @@ pub struct Entry {
 pub const ALL: &[Entry] = &[
     Entry {
         name: "kill-terminal",
-        about: "kill -9 of the terminal's gateway under load; it is started again",
+        about: "kill -9 of the terminal's gateway under load, and restart",
         run: kill::terminal,
     },
     Entry {
         name: "kill-hub",
-        about: "kill -9 of the hub's gateway under load; it is started again",
+        about: "kill -9 of the hub's gateway under load, and restart",
         run: kill::hub,
     },
     Entry {
         name: "disk-full",
-        about: "state file and log on a disk without room, then with room again",
+        about: "state file and log on a full disk, which is freed later",
         run: disk_full::run,
     },
     Entry {
         name: "clock-step",
-        about: "the wall clock leaps by days, both ways; a gateway starts with an old date",
+        about: "steps of the wall clock by days in both directions; a start with an old date",
         run: clock_step::run,
     },
     Entry {
         name: "interface-gone",
-        about: "interfaces of the LAN and the satellite are deleted and made again, elsewhere",
+        about: "interfaces of LAN and satellite are deleted and created again, with another address",
         run: interface_gone::run,
     },
     Entry {
         name: "families",
-        about: "a hub without IPv6, that gets it; servers that refuse: clients that have a second choice",
+        about: "a hub that receives IPv6 later, and servers that refuse: fallback of clients",
         run: families::run,
     },
     Entry {
         name: "log-blocked",
-        about: "nobody reads the standard error of either gateway, at level debug",
+        about: "the standard error of both gateways is not read, at level debug",
         run: log_blocked::run,
     },
     Entry {
         name: "late-address",
-        about: "gateways start before their addresses are there, lose them, and have them again",
+        about: "gateways start before their addresses are assigned; these are removed and added again",
         run: late_address::run,
     },
     Entry {
         name: "slow-cpu",
-        about: "both gateways may run 10 ms of each 100 ms",
+        about: "both gateways run for 10 ms of each 100 ms",
         run: slow_cpu::run,
     },
     Entry {
         name: "flood",
-        about: "forged handshakes beside a transfer at full rate",
+        about: "forged handshakes during a transfer at full rate",
         run: flood::run,
     },
     Entry {
         name: "hostile-terminal",
-        about: "a terminal with a valid key says anything but sense",
+        about: "a terminal with a valid key sends malformed payloads",
         run: hostile::terminal::run,
     },
     Entry {
         name: "hostile-hub",
-        about: "a hub with the right key says anything but sense",
+        about: "a hub with the right key sends malformed payloads",
         run: hostile::hub::run,
     },
     Entry {
         name: "hostile-client",
-        about: "slow, silent, garbled and half-open clients in their thousands",
+        about: "thousands of slow, silent, malformed and half-open clients",
         run: hostile::client::run,
     },
     Entry {
         name: "stalled",
-        about: "hundreds of connections that nobody reads, beside an honest client",
+        about: "hundreds of connections that are not read, in parallel to an honest client",
         run: stalled::run,
     },
     Entry {
         name: "dead-names",
-        about: "1,000 names whose servers never answer, asked for beside names that are there",
+        about: "look-ups of 1,000 names without response, in parallel to valid names",
         run: dead_names::run,
     },
     Entry {
         name: "slots",
-        about: "clients and a terminal that take all the connections that they can get",
+        about: "clients and a terminal with the maximum number of connections",
         run: slots::run,
     },
     Entry {
@@ -162,7 +162,7 @@ pub fn prove(entry: &Entry, config: &ProofConfig) -> Verdict {
     let from = clock.now();
     let mut verdict = Verdict::new(entry.name, config.quick);
     if let Err(error) = (entry.run)(config, &mut verdict) {
-        verdict.demand(false, &format!("it came to its end ({error})"));
+        verdict.demand(false, &format!("the test was completed ({error})"));
     }
     verdict.seconds = clock.now().since(from).as_secs_f64();
     verdict

@@ -7,9 +7,9 @@
 //! A download runs in parallel to the load: a controller can mistake a stopped gateway for a full
 //! link, and must recover soon.
 
-use super::bed::{Bed, Setup, Side};
 use super::load::{Load, LoadConfig};
 use super::long::Long;
+use super::network::{Setup, Side, TestNetwork};
 use super::{ProofConfig, Verdict, failed, sleep_ms};
 use crate::LabError;
 use nix::sys::signal::{Signal, kill};
@@ -28,22 +28,22 @@ const SHARE: Span = Span::from_millis(10);
 const RECOVERED: (f64, Span) = (0.9, Span::from_secs(20));
 
 pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), LabError> {
-    let mut bed = Bed::new(&Setup::new(config.seed))?;
-    let before = [bed.usage(Side::Terminal)?, bed.usage(Side::Hub)?];
-    let long = Long::start(&bed, SEED);
+    let mut network = TestNetwork::new(&Setup::new(config.seed))?;
+    let before = [network.usage(Side::Terminal)?, network.usage(Side::Hub)?];
+    let long = Long::start(&network, SEED);
     sleep_ms(2_000);
     let alone = long.rate(2_000);
-    let load = Load::start(&bed, LoadConfig { workers: 24, ..LoadConfig::new(config.seed) });
+    let load = Load::start(&network, LoadConfig { workers: 24, ..LoadConfig::new(config.seed) });
     sleep_ms(1_000);
     let free = load.so_far();
-    let throttle = Throttle::start([bed.process(Side::Terminal), bed.process(Side::Hub)])?;
+    let throttle = Throttle::start([network.process(Side::Terminal), network.process(Side::Hub)])?;
     let seconds = if config.quick { 6 } else { 30 };
     let starved = long.rate(seconds * 1_000);
     let slow = load.so_far();
     let clock = Clock::new();
     let free_again = clock.now();
     drop(throttle);
-    let tally = load.finish(&bed);
+    let tally = load.finish(&network);
     let others = clock.now().since(free_again);
     let (again, highest) = long.await_rate(alone * RECOVERED.0, RECOVERED.1);
     verdict.figure("download_alone_mbit_s", alone);
@@ -52,16 +52,20 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
     if let Some(again) = again {
         verdict.figure("download_back_after_s", (others + again).as_secs_f64());
     }
-    verdict.demand(again.is_some(), "a download comes back to 90 % of its rate within 20 s");
+    verdict.demand(again.is_some(), "a download reaches 90 % of its rate again within 20 s");
     long.finish(verdict)?;
     verdict.figure("complete_while_slow", (slow.complete - free.complete) as f64);
-    verdict.demand(slow.complete > free.complete, "connections are carried all the time");
-    verdict.demand(tally.reset == 0, "no connection is reset for being slow");
-    verdict.judge(tally);
-    verdict.demand(bed.await_path(Span::from_secs(5)).is_ok(), "afterwards all is as before");
+    verdict
+        .demand(slow.complete > free.complete, "connections complete with little processor time");
+    verdict.demand(tally.reset == 0, "no connection is reset");
+    verdict.evaluate(tally);
+    verdict.demand(
+        network.await_path(Span::from_secs(5)).is_ok(),
+        "new connections are relayed afterwards",
+    );
     sleep_ms(2_000);
     for (at, side) in Side::BOTH.into_iter().enumerate() {
-        let after = bed.usage(side)?;
+        let after = network.usage(side)?;
         let name = side.name();
         verdict.figure(&format!("{name}_cpu_s"), after.cpu - before[at].cpu);
         verdict.demand(
@@ -69,7 +73,7 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
             &format!("the {name} has let go of all connections"),
         );
     }
-    bed.check()
+    network.check()
 }
 
 /// Stops processes most of the time; dropping it continues them.
@@ -89,7 +93,7 @@ impl Throttle {
                 let clock = Clock::new();
                 let tell = |signal| {
                     for process in processes {
-                        let _ = kill(process, signal); // Whoever has died is found elsewhere.
+                        let _ = kill(process, signal); // A process that has ended is reported elsewhere.
                     }
                 };
                 while !flag.load(Ordering::Relaxed) {

@@ -4,8 +4,8 @@
 //! touched all pages of its program or allocated the buffers that it keeps. A warm-up of the same
 //! load does so; a further increase after the soak is a leak.
 
-use super::bed::{Bed, Setup, Side};
 use super::load::{Load, LoadConfig};
+use super::network::{Setup, Side, TestNetwork};
 use super::{ProofConfig, Verdict, sleep_ms};
 use crate::LabError;
 use crate::live::Usage;
@@ -26,23 +26,23 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
         rates: "rate_up = \"150mbit\"\nrate_down = \"150mbit\"\nround_trip = \"10ms\"",
         ..Setup::new(config.seed)
     };
-    let mut bed = Bed::new(&setup)?;
+    let mut network = TestNetwork::new(&setup)?;
     // A gateway detects within ten seconds that it is idle, and releases free memory.
     let rest = if config.quick { 12_000 } else { 30_000 };
     let mut load = LoadConfig { workers: 64, long: 400, ..LoadConfig::new(config.seed) };
 
     load.most = Some(warm_up);
-    let warm = watched(&mut bed, load, &mut |_| {})?;
+    let warm = watched(&mut network, load, &mut |_| {})?;
     verdict.demand(warm.wrong + warm.truncated + warm.hung == 0, "nothing is lost in the warm-up");
     sleep_ms(rest);
-    let before = usages(&mut bed)?;
+    let before = usages(&mut network)?;
 
     load.first = warm_up + 1;
     load.most = Some(connections);
     let clock = Clock::new();
     let from = clock.now();
     let mut highest = [Usage::default(); 2];
-    let tally = watched(&mut bed, load, &mut |now: [Usage; 2]| {
+    let tally = watched(&mut network, load, &mut |now: [Usage; 2]| {
         for (highest, now) in highest.iter_mut().zip(now) {
             highest.resident = highest.resident.max(now.resident);
             highest.descriptors = highest.descriptors.max(now.descriptors);
@@ -51,38 +51,38 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
     let seconds = clock.now().since(from).as_secs_f64();
     verdict.figure("connections_per_s", tally.started as f64 / seconds);
     verdict.demand(tally.reset + tally.refused == 0, "no connection is reset or refused");
-    verdict.judge(tally);
+    verdict.evaluate(tally);
     sleep_ms(rest);
-    let after = usages(&mut bed)?;
+    let after = usages(&mut network)?;
     for (at, side) in Side::BOTH.into_iter().enumerate() {
         compare(side, before[at], highest[at], after[at], verdict);
     }
-    bed.check()
+    network.check()
 }
 
-fn usages(bed: &mut Bed) -> Result<[Usage; 2], LabError> {
-    Ok([bed.usage(Side::Terminal)?, bed.usage(Side::Hub)?])
+fn usages(network: &mut TestNetwork) -> Result<[Usage; 2], LabError> {
+    Ok([network.usage(Side::Terminal)?, network.usage(Side::Hub)?])
 }
 
 /// Runs a load to its end and samples both gateways each second.
 fn watched(
-    bed: &mut Bed,
+    network: &mut TestNetwork,
     config: LoadConfig,
     look: &mut dyn FnMut([Usage; 2]),
 ) -> Result<super::load::Tally, LabError> {
-    let load = Load::start(bed, config);
+    let load = Load::start(network, config);
     let mut reported = 0;
     while !load.is_done() {
         sleep_ms(1_000);
-        bed.check()?;
-        look(usages(bed)?);
+        network.check()?;
+        look(usages(network)?);
         let so_far = load.so_far().started;
         if so_far / 5_000 > reported {
             reported = so_far / 5_000;
             eprintln!("soak: {so_far} connections");
         }
     }
-    Ok(load.finish(bed))
+    Ok(load.finish(network))
 }
 
 fn compare(side: Side, before: Usage, highest: Usage, after: Usage, verdict: &mut Verdict) {

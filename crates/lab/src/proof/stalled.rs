@@ -6,7 +6,7 @@
 //!   honest client     one download, one upload: each is to keep 95 % of what it has alone
 //! ```
 
-use super::bed::{Bed, Setup, Side};
+use super::network::{Setup, Side, TestNetwork};
 use super::{ProofConfig, Verdict, failed, sleep_ms};
 use crate::LabError;
 use rt::netlink::Netlink;
@@ -46,7 +46,7 @@ struct Form {
     measured_ms: u64,
 }
 
-const TOLD: Form = Form {
+const CONFIGURED: Form = Form {
     name: "20_mbit",
     link: "delay 250ms rate 20mbit limit 2bdp",
     rates: "rate_up = \"20mbit\"\nrate_down = \"20mbit\"\nround_trip = \"500ms\"",
@@ -56,12 +56,12 @@ const TOLD: Form = Form {
     measured_ms: 15_000,
 };
 
-const UNTOLD: Form = Form {
+const UNCONFIGURED: Form = Form {
     name: "20_mbit_not_told",
     rates: "round_trip = \"500ms\"",
     clients: 3,
     settle_ms: 60_000,
-    ..TOLD
+    ..CONFIGURED
 };
 
 const MANY: Form = Form {
@@ -70,11 +70,12 @@ const MANY: Form = Form {
     rates: "rate_up = \"60mbit\"\nrate_down = \"60mbit\"\nround_trip = \"500ms\"",
     connections: 1_000,
     settle_ms: 80_000,
-    ..TOLD
+    ..CONFIGURED
 };
 
 pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), LabError> {
-    let forms: &[Form] = if config.quick { &[TOLD] } else { &[TOLD, UNTOLD, MANY] };
+    let forms: &[Form] =
+        if config.quick { &[CONFIGURED] } else { &[CONFIGURED, UNCONFIGURED, MANY] };
     forms.iter().try_for_each(|form| prove(form, config, verdict))
 }
 
@@ -104,23 +105,23 @@ const ATTACKS: [(&str, &[Kind], f64); 4] = [
 
 fn prove(form: &Form, config: &ProofConfig, verdict: &mut Verdict) -> Result<(), LabError> {
     let setup = Setup { link: form.link, rates: form.rates, ..Setup::new(config.seed) };
-    let mut bed = Bed::new(&setup)?;
+    let mut network = TestNetwork::new(&setup)?;
     let addresses = (0..form.clients).map(client);
-    let settled = bed.net.client.run(|| {
+    let settled = network.net.client.run(|| {
         let mut net = Netlink::open()?;
         addresses.into_iter().try_for_each(|at| net.add_address("eth0", at.into(), 24))
     });
     settled.map_err(|error| LabError::Proof(error.to_string()))?;
-    let deaf = Deaf::start(&bed)?;
-    let alone = measure(&bed, form, verdict)?;
+    let deaf = Deaf::start(&network)?;
+    let alone = measure(&network, form, verdict)?;
     for (way, rate) in ["download", "upload"].into_iter().zip(alone) {
         verdict.figure(&format!("{}_alone_{way}_mbit_s", form.name), rate);
     }
     for (name, kinds, part) in ATTACKS {
         let share = if part < KEPT { part / f64::from(form.clients + 1) } else { part };
-        let attack = Attack::start(&bed, form, kinds);
+        let attack = Attack::start(&network, form, kinds);
         sleep_ms(form.settle_ms);
-        let beside = measure(&bed, form, verdict)?;
+        let beside = measure(&network, form, verdict)?;
         verdict.figure(&format!("{}_{name}_connections", form.name), attack.finish()? as f64);
         for (at, way) in ["download", "upload"].into_iter().enumerate() {
             let kept = beside[at] / alone[at];
@@ -133,14 +134,14 @@ fn prove(form: &Form, config: &ProofConfig, verdict: &mut Verdict) -> Result<(),
             verdict.demand(kept >= share, &promise);
         }
         for side in Side::BOTH {
-            let memory = bed.usage(side)?.resident as f64;
+            let memory = network.usage(side)?.resident as f64;
             verdict.figure(&format!("{}_{name}_{}_bytes", form.name, side.name()), memory);
         }
         // Reset connections are removed by the gateways.
         sleep_ms(3_000);
     }
     drop(deaf);
-    bed.check()
+    network.check()
 }
 
 /// Returns an address of a hostile client.
@@ -149,8 +150,12 @@ fn client(number: u8) -> Ipv4Addr {
 }
 
 /// Starts a download and an upload of the honest client; returns their rates in Mbit/s.
-fn measure(bed: &Bed, form: &Form, verdict: &mut Verdict) -> Result<[f64; 2], LabError> {
-    let honest = [Honest::start(bed, true), Honest::start(bed, false)];
+fn measure(
+    network: &TestNetwork,
+    form: &Form,
+    verdict: &mut Verdict,
+) -> Result<[f64; 2], LabError> {
+    let honest = [Honest::start(network, true), Honest::start(network, false)];
     // Until both have reached their rate.
     sleep_ms(8_000);
     let before = honest.each_ref().map(Honest::bytes);
@@ -176,10 +181,10 @@ struct Honest {
 }
 
 impl Honest {
-    fn start(bed: &Bed, down: bool) -> Self {
+    fn start(network: &TestNetwork, down: bool) -> Self {
         let progress = Progress::default();
-        let (server, seen) = (bed.server(), progress.clone());
-        let thread = bed.net.client.spawn("honest", move || {
+        let (server, seen) = (network.server(), progress.clone());
+        let thread = network.net.client.spawn("honest", move || {
             let hour = Span::from_secs(3_600);
             let limits = Limits { after_first_byte: hour, overall: hour };
             let file = File { seed: 7, bytes: u64::MAX, congestion: "-" };
@@ -201,9 +206,9 @@ struct Deaf {
 }
 
 impl Deaf {
-    fn start(bed: &Bed) -> Result<Self, LabError> {
+    fn start(network: &TestNetwork) -> Result<Self, LabError> {
         let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, DEAF));
-        let listener = bed.net.server.run(|| {
+        let listener = network.net.server.run(|| {
             let listener = TcpListener::bind(any)?;
             listener.set_nonblocking(true)?;
             Ok(listener)
@@ -211,7 +216,7 @@ impl Deaf {
         let listener = listener.map_err(failed("a server that does not read"))?;
         let stop = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&stop);
-        let thread = bed.net.server.spawn("deaf", move || {
+        let thread = network.net.server.spawn("deaf", move || {
             let mut kept = Vec::new();
             while !flag.load(Ordering::Relaxed) {
                 while let Ok((stream, _)) = listener.accept() {
@@ -240,11 +245,11 @@ struct Attack {
 }
 
 impl Attack {
-    fn start(bed: &Bed, form: &Form, kinds: &'static [Kind]) -> Self {
+    fn start(network: &TestNetwork, form: &Form, kinds: &'static [Kind]) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let (flag, server) = (Arc::clone(&stop), bed.server());
+        let (flag, server) = (Arc::clone(&stop), network.server());
         let (count, clients) = (form.connections, usize::from(form.clients));
-        let thread = bed.net.client.spawn("stalled", move || {
+        let thread = network.net.client.spawn("stalled", move || {
             let mut all: Vec<Hostile> = Vec::new();
             while !flag.load(Ordering::Relaxed) {
                 for number in all.len()..(all.len() + 50).min(count) {

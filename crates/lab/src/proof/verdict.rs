@@ -60,13 +60,13 @@ impl Verdict {
 
     /// Records the guarantees of every load: no incorrect content, no premature end, no hanging
     /// connection, and some completed connections.
-    pub(super) fn judge(&mut self, tally: Tally) {
-        self.demand(tally.wrong == 0, "no byte is lost, doubled or reordered");
-        self.demand(tally.truncated == 0, "what is cut short ends by a reset, never silently");
+    pub(super) fn evaluate(&mut self, tally: Tally) {
+        self.demand(tally.wrong == 0, "no byte is lost, duplicated or reordered");
+        self.demand(tally.truncated == 0, "incomplete transfers end by a reset, never by a FIN");
         self.demand(tally.hung == 0, "no connection hangs");
-        self.demand(tally.complete > 0, "connections are carried");
+        self.demand(tally.complete > 0, "connections are relayed");
         if !tally.troubles.is_empty() {
-            self.note(format!("first troubles: {}", tally.troubles.join("; ")));
+            self.note(format!("first errors: {}", tally.troubles.join("; ")));
         }
         self.load = Some(tally);
     }
@@ -114,11 +114,11 @@ mod tests {
     #[test]
     fn a_violated_guarantee_fails_and_is_named() {
         let mut verdict = Verdict::new("kill-hub", true);
-        verdict.judge(Tally { started: 9, complete: 8, reset: 1, ..Tally::default() });
+        verdict.evaluate(Tally { started: 9, complete: 8, reset: 1, ..Tally::default() });
         assert!(verdict.passed());
         verdict.figure("hub_back_s", 1.25);
         assert!(verdict.line().contains("holds") && verdict.line().contains("hub_back_s 1.250"));
-        verdict.judge(Tally { started: 9, complete: 8, truncated: 1, ..Tally::default() });
+        verdict.evaluate(Tally { started: 9, complete: 8, truncated: 1, ..Tally::default() });
         assert!(!verdict.passed());
         assert!(verdict.line().contains("broken: what is cut short ends by a reset"));
     }

@@ -168,7 +168,7 @@ fn may_send(one: &Terminal) -> Option<u64> {
 }
 
 fn terminal(sampler: &Sampler, one: &Terminal, names: usize, wide: bool) -> Line {
-    let way = sampler.way(&one.terminal).cloned().unwrap_or_default();
+    let rates = sampler.terminal(&one.terminal).cloned().unwrap_or_default();
     let state = state(one);
     let style = match state.as_str() {
         "connected" => Style::Good,
@@ -180,23 +180,26 @@ fn terminal(sampler: &Sampler, one: &Terminal, names: usize, wide: bool) -> Line
         (
             format!(
                 "{}  {}  {}  {}  {}  ",
-                fit_right(&rate(way.flow.out), 11),
-                fit_right(&rate(way.flow.back), 11),
+                fit_right(&rate(rates.flow.out), 11),
+                fit_right(&rate(rates.flow.back), 11),
                 fit_right(&or_dash(may_send(one).map(|bits| rate(bits as f64))), 11),
                 fit_right(&or_dash(one.round_trip_seconds.map(time)), 10),
                 fit_right(&or_dash(one.queuing_delay_seconds.map(time)), 7),
             ),
             Style::Plain,
         ),
-        (fit_right(&share(way.again), 6), if way.again > 0.05 { Style::Bad } else { Style::Plain }),
+        (
+            fit_right(&share(rates.retransmission_ratio), 6),
+            if rates.retransmission_ratio > 0.05 { Style::Bad } else { Style::Plain },
+        ),
     ];
     if wide {
         let buffered = bytes(one.send_buffered_bytes);
         let cells =
             format!("  {}  {}  ", fit_right(&count(one.streams), 7), fit_right(&buffered, 8));
         line.push((cells, Style::Plain));
-        let most = way.history.iter().copied().fold(0.0, f64::max);
-        line.push((spark(way.history.iter().copied(), most, 30), Style::Good));
+        let most = rates.history.iter().copied().fold(0.0, f64::max);
+        line.push((spark(rates.history.iter().copied(), most, 30), Style::Good));
     }
     line
 }

@@ -12,7 +12,7 @@ const HISTORY: usize = 60;
 pub(crate) struct Sampler {
     status: Status,
     connections: Vec<(Connection, Flow)>,
-    terminals: BTreeMap<String, Way>,
+    terminals: BTreeMap<String, TerminalRates>,
     seen: BTreeMap<u64, (u64, u64)>,
     at: Option<Instant>,
     /// Traffic of the datagram socket.
@@ -30,17 +30,17 @@ pub(crate) struct Flow {
 
 /// Recent values of a terminal.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Way {
+pub(crate) struct TerminalRates {
     /// Goodput.
     pub(crate) flow: Flow,
     /// Fraction of data packets that were retransmissions.
-    pub(crate) again: f64,
+    pub(crate) retransmission_ratio: f64,
     /// Goodput of each sample, as the sum of both directions.
     pub(crate) history: VecDeque<f64>,
     sent: u64,
     received: u64,
     data: u64,
-    repeated: u64,
+    retransmitted: u64,
 }
 
 impl Sampler {
@@ -63,21 +63,23 @@ impl Sampler {
         for terminal in &status.terminals {
             let known = ways.remove(&terminal.terminal);
             let is_new = known.is_none();
-            let mut way = known.unwrap_or_default();
+            let mut rates = known.unwrap_or_default();
             if !is_new {
-                way.flow.out = rate(terminal.stream_bytes_sent, way.sent);
-                way.flow.back = rate(terminal.stream_bytes_received, way.received);
-                let repeated = terminal.retransmitted.saturating_sub(way.repeated);
-                let data = terminal.data_sent.saturating_sub(way.data);
-                way.again = repeated as f64 / data.max(repeated).max(1) as f64;
-                way.history.push_back(way.flow.out + way.flow.back);
-                if way.history.len() > HISTORY {
-                    way.history.pop_front();
+                rates.flow.out = rate(terminal.stream_bytes_sent, rates.sent);
+                rates.flow.back = rate(terminal.stream_bytes_received, rates.received);
+                let retransmitted = terminal.retransmitted.saturating_sub(rates.retransmitted);
+                let data = terminal.data_sent.saturating_sub(rates.data);
+                rates.retransmission_ratio =
+                    retransmitted as f64 / data.max(retransmitted).max(1) as f64;
+                rates.history.push_back(rates.flow.out + rates.flow.back);
+                if rates.history.len() > HISTORY {
+                    rates.history.pop_front();
                 }
             }
-            (way.sent, way.received) = (terminal.stream_bytes_sent, terminal.stream_bytes_received);
-            (way.data, way.repeated) = (terminal.data_sent, terminal.retransmitted);
-            self.terminals.insert(terminal.terminal.clone(), way);
+            (rates.sent, rates.received) =
+                (terminal.stream_bytes_sent, terminal.stream_bytes_received);
+            (rates.data, rates.retransmitted) = (terminal.data_sent, terminal.retransmitted);
+            self.terminals.insert(terminal.terminal.clone(), rates);
         }
 
         let before = std::mem::take(&mut self.seen);
@@ -107,7 +109,7 @@ impl Sampler {
     }
 
     /// Returns the recent values of a terminal.
-    pub(crate) fn way(&self, terminal: &str) -> Option<&Way> {
+    pub(crate) fn terminal(&self, terminal: &str) -> Option<&TerminalRates> {
         self.terminals.get(terminal)
     }
 
@@ -138,7 +140,11 @@ pub(crate) mod tests {
         };
         let start = Instant::ZERO + Span::from_secs(9);
         sampler.take(start, status.clone(), vec![connection(1, 1000, 0), connection(2, 0, 500)]);
-        assert_eq!(sampler.way("boat").unwrap().flow, Flow::default(), "no rate at first sight");
+        assert_eq!(
+            sampler.terminal("boat").unwrap().flow,
+            Flow::default(),
+            "no rate at first sight"
+        );
         status.terminals[0].stream_bytes_sent += 250_000;
         status.terminals[0].data_sent += 200;
         status.terminals[0].retransmitted += 20;
@@ -151,8 +157,8 @@ pub(crate) mod tests {
     #[test]
     fn rates_are_differences_over_time() {
         let sampler = two_looks();
-        let way = sampler.way("boat").unwrap();
-        assert_eq!((way.flow.out, way.flow.back, way.again), (1e6, 0.0, 0.1));
+        let rates = sampler.terminal("boat").unwrap();
+        assert_eq!((rates.flow.out, rates.flow.back, rates.retransmission_ratio), (1e6, 0.0, 0.1));
         assert_eq!(sampler.link().out, 1.2e6);
         let flows: Vec<(u64, f64, f64)> = sampler
             .connections()
@@ -172,10 +178,10 @@ pub(crate) mod tests {
             sampler.take(at, status.clone(), Vec::new());
             at += Span::from_secs(1);
         }
-        let way = sampler.way("boat").unwrap();
-        assert_eq!((way.flow.out, way.history.len()), (0.0, HISTORY));
+        let rates = sampler.terminal("boat").unwrap();
+        assert_eq!((rates.flow.out, rates.history.len()), (0.0, HISTORY));
         status.terminals.clear();
         sampler.take(at, status, Vec::new());
-        assert!(sampler.way("boat").is_none(), "who is gone is forgotten");
+        assert!(sampler.terminal("boat").is_none(), "who is gone is forgotten");
     }
 }

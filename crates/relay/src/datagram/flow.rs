@@ -1,20 +1,20 @@
-//! What an IP packet's headers say about its place: which flow, how urgent.
+//! Classification of an IP packet by its headers: flow and urgency.
 
-/// What is known of a packet without looking beyond its headers.
+/// Classification of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Flow {
-    /// Equal for packets of one conversation in one direction.
+    /// Hash that is equal for packets of one flow in one direction.
     pub(super) hash: u64,
     pub(super) mark: Mark,
 }
 
-/// What the packet's DSCP asks for.
+/// Class that the packet's DSCP requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
-    /// Expedited forwarding, voice admitted, network control.
+    /// Expedited forwarding, voice admit, network control.
     Urgent,
     None,
-    /// Lower effort, and the class selector that meant it before.
+    /// Lower effort, and its former code point CS1.
     Background,
 }
 
@@ -24,7 +24,7 @@ const ESP: u8 = 50;
 const AH: u8 = 51;
 
 impl Flow {
-    /// Of a packet; what is no IP is one flow.
+    /// Classifies a packet; packets other than IP form one flow.
     pub(super) fn of(packet: &[u8]) -> Self {
         let parts = match packet.first().map(|byte| byte >> 4) {
             Some(4) => v4(packet),
@@ -43,7 +43,7 @@ impl Flow {
             1 | 8 => Mark::Background,
             _ => Mark::None,
         };
-        // The low bits of a product hear little of the high ones.
+        // The low bits of a product depend little on the high bits of its factors.
         Self { hash: hash ^ (hash >> 32), mark }
     }
 }
@@ -54,8 +54,8 @@ type Parts<'a> = (u8, &'a [u8], [u8; 5]);
 fn v4(packet: &[u8]) -> Option<Parts<'_>> {
     let header = packet.first_chunk::<20>()?;
     let length = usize::from(header[0] & 0x0f) * 4;
-    // A later fragment has no ports: all fragments go by addresses alone, so that they stay
-    // together.
+    // Later fragments have no ports, so all fragments are classified by addresses only, and stay in
+    // one flow.
     let whole = u16::from_be_bytes([header[6], header[7]]) & 0x3fff == 0;
     let inner = packet.get(length..).filter(|_| whole).unwrap_or_default();
     Some((header[1], &packet[12..20], ports(header[9], inner)))
@@ -67,7 +67,7 @@ fn v6(packet: &[u8]) -> Option<Parts<'_>> {
     Some((service, &packet[8..40], ports(header[6], &packet[40..])))
 }
 
-/// The protocol, and the ports or the index of security parameters.
+/// Returns the protocol, and the ports or the security parameters index.
 fn ports(protocol: u8, inner: &[u8]) -> [u8; 5] {
     let at = match protocol {
         TCP | UDP | ESP => 0,
@@ -98,7 +98,7 @@ mod tests {
         let mut esp = udp(1, 0);
         esp[9] = ESP;
         assert_ne!(Flow::of(&esp).hash, Flow::of(&udp(1, 0)).hash);
-        // The first fragment goes with the others.
+        // The first fragment is in the flow of the others.
         let (mut first, mut later) = (udp(1, 0), udp(7, 0));
         (first[6], later[7]) = (0x20, 9);
         assert_eq!(Flow::of(&first).hash, Flow::of(&later).hash);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_are_those_of_dscp() {
+    fn dscp_determines_the_class() {
         for (dscp, mark) in
             [(46, Mark::Urgent), (48, Mark::Urgent), (0, Mark::None), (8, Mark::Background)]
         {

@@ -1,36 +1,36 @@
-//! Putting together what did not fit into one packet.
+//! Reassembly of packets from pieces.
 
 use crate::ranges::RangeSet;
 use std::collections::VecDeque;
 use units::{Instant, Span};
 
-/// Packets that are put together at a time; the one begun first makes room.
+/// Maximum number of incomplete packets; the oldest one is discarded for another.
 const MOST: usize = 32;
-/// How long one may take: a large packet over a narrow way.
+/// Reassembly timeout, long enough for a large packet on a low-rate path.
 const LONGEST: Span = Span::from_secs(30);
 
-/// A packet of which pieces are there.
+/// An incomplete packet.
 #[derive(Debug)]
 struct Partial {
     number: u16,
     data: Vec<u8>,
     have: RangeSet,
-    /// Bytes that are not there.
+    /// Number of missing bytes.
     missing: u64,
     begun: Instant,
 }
 
-/// All packets of which pieces are there.
+/// All incomplete packets.
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
     partials: VecDeque<Partial>,
-    /// Packets that were given up.
+    /// Number of discarded packets.
     pub(super) lost: u64,
 }
 
 impl Pieces {
-    /// Takes a piece of the packet `number`, of `total` bytes; returns the packet when that was
-    /// the last one. The piece lies within the packet.
+    /// Adds a piece of the packet `number`, of `total` bytes; returns the packet when it is
+    /// complete. The piece lies within the packet.
     pub(super) fn take(
         &mut self,
         now: Instant,
@@ -72,13 +72,13 @@ mod tests {
 
     /// RLY-6.4
     #[test]
-    fn pieces_make_a_packet_in_any_order_and_are_bounded() {
+    fn pieces_are_reassembled_in_any_order_and_bounded() {
         let mut pieces = Pieces::default();
         let now = Instant::ZERO;
         assert_eq!(pieces.take(now, 1, 5, 3, b"lo"), None);
         assert_eq!(pieces.take(now, 1, 5, 3, b"lo"), None, "twice is once");
         assert_eq!(pieces.take(now, 1, 5, 0, b"hel"), Some(b"hello".to_vec()));
-        // The number came round: another size is another packet.
+        // The number was reused: another size is another packet.
         assert_eq!(pieces.take(now, 2, 5, 0, b"hel"), None);
         assert_eq!(pieces.take(now, 2, 4, 2, b"lo"), None);
         assert_eq!((pieces.lost, pieces.partials.len()), (1, 1));

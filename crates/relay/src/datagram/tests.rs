@@ -1,4 +1,4 @@
-//! Queues of packets, without a session.
+//! Tests of the queues of packets, without a session.
 
 use super::*;
 use crate::frame::{Frame, Reader};
@@ -6,7 +6,7 @@ use crate::scheduler::Class;
 
 const MBIT: Option<BitRate> = Some(BitRate::from_mbps(1));
 
-/// A UDP packet of `len` bytes from `port` with a DSCP.
+/// Returns a UDP packet of `len` bytes from `port` with a DSCP.
 fn packet(port: u8, dscp: u8, len: usize) -> Vec<u8> {
     let mut packet = vec![0x45, dscp << 2, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0];
     packet.extend([10, 1, 0, 2, 10, 3, 0, 2, 0x10, port, 0, 53]);
@@ -18,7 +18,7 @@ fn at(millis: u64) -> Instant {
     Instant::ZERO + Span::from_millis(millis)
 }
 
-/// Queues a packet that is served as its DSCP asks.
+/// Queues a packet that is classified by its DSCP.
 fn push(
     datagrams: &mut Datagrams,
     now: Instant,
@@ -30,7 +30,7 @@ fn push(
         .map(|(place, flow)| (place.class, flow))
 }
 
-/// Fills one packet of `room` bytes from the flow; how that ended, and the packets in it.
+/// Fills one packet of `room` bytes from the flow; returns the result and the packets in it.
 fn fill(datagrams: &mut Datagrams, now: Instant, flow: usize, room: usize) -> (Filled, Vec<u8>) {
     let mut bytes = vec![0; room];
     let mut writer = Writer::new(&mut bytes);
@@ -61,7 +61,7 @@ fn deliver(to: &mut Datagrams, now: Instant, bytes: &[u8]) {
 
 /// RLY-6.1, RLY-6.4
 #[test]
-fn packets_of_any_size_arrive_as_they_were() {
+fn packets_of_any_size_arrive_unchanged() {
     let (mut from, mut to) = (Datagrams::default(), Datagrams::default());
     let sizes = [1, 20, 100, 100, 1_400, 1_500, 9_000, 65_535, 40];
     let mut got = Vec::new();
@@ -90,7 +90,7 @@ fn packets_of_any_size_arrive_as_they_were() {
 
 /// RLY-6.3
 #[test]
-fn what_waits_too_long_is_dropped_from_the_front() {
+fn expired_packets_are_dropped_from_the_front() {
     let mut from = Datagrams::default();
     let (_, flow) = push(&mut from, at(0), &packet(1, 0, 200), MBIT).expect("a flow");
     for wait in [100, 200, 301] {
@@ -102,7 +102,7 @@ fn what_waits_too_long_is_dropped_from_the_front() {
     let (class, voice) = push(&mut from, at(500), &packet(2, 46, 200), MBIT).expect("a flow");
     assert_eq!(class, Class::Urgent);
     assert_eq!(fill(&mut from, at(651), voice, 1_444).0, Filled::Idle);
-    // On a narrow way two full packets' time is not too long.
+    // On a low-rate path the time of two full packets is permitted.
     let slow = Some(BitRate::from_kbps(10));
     let (_, flow) = push(&mut from, at(1_000), &packet(3, 0, 200), slow).expect("a flow");
     let mut bytes = [0; 300];
@@ -113,7 +113,7 @@ fn what_waits_too_long_is_dropped_from_the_front() {
 
 /// RLY-6.3
 #[test]
-fn the_longest_flow_pays_for_what_is_too_much() {
+fn the_longest_queue_is_shortened() {
     let mut from = Datagrams::default();
     push(&mut from, at(0), &packet(1, 0, 100), MBIT);
     for _ in 0..1_000 {
@@ -128,7 +128,7 @@ fn the_longest_flow_pays_for_what_is_too_much() {
 
 /// RLY-6.2
 #[test]
-fn a_flow_is_as_urgent_as_its_mark_and_what_it_sends() {
+fn class_follows_from_dscp_and_sparseness() {
     let class = |dscp: u8, sent: usize| {
         let mut from = Datagrams::default();
         let mut flow = 0;
@@ -150,7 +150,7 @@ fn a_flow_is_as_urgent_as_its_mark_and_what_it_sends() {
 
 /// RLY-6.5
 #[test]
-fn a_peer_cannot_fill_the_memory() {
+fn received_packets_are_bounded() {
     let mut to = Datagrams::default();
     for _ in 0..10_000 {
         to.receive(at(0), vec![0; 60]);

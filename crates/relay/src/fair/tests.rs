@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 const SIZE: u64 = 1_000_000;
 
-/// Takes all that the threshold allows `owner`, a little at a time.
+/// Allocates all that the threshold permits `owner`, in small steps.
 fn fill(shares: &mut Shares, owner: Owner) -> u64 {
     loop {
         let more = headroom(shares.of(owner), SIZE - shares.total(), 1).min(1_000);
@@ -15,15 +15,15 @@ fn fill(shares: &mut Shares, owner: Owner) -> u64 {
 }
 
 #[test]
-fn another_owner_finds_its_part_free_whatever_others_hold() {
+fn a_new_owner_always_finds_free_bytes() {
     let mut shares = Shares::default();
     for number in 1..=20_u64 {
-        // Everybody takes all that is left to him, and gives nothing back.
+        // Each owner allocates all that it may, and releases nothing.
         let free = SIZE - shares.total();
         let had = fill(&mut shares, Owner(u128::from(number)));
         assert!(had.abs_diff(free / 2) < 10, "{number}: {had} of {free}");
     }
-    // Those that hold more than their part now get nothing until they are below it.
+    // An owner above its present limit gets nothing until it is below.
     assert_eq!(headroom(shares.of(Owner(1)), SIZE - shares.total(), 1), 0);
     for number in 1..=20_u64 {
         let owner = Owner(u128::from(number));
@@ -33,7 +33,7 @@ fn another_owner_finds_its_part_free_whatever_others_hold() {
 }
 
 #[test]
-fn owners_that_give_back_and_take_again_come_to_equal_parts() {
+fn owners_converge_to_equal_parts() {
     let mut shares = Shares::default();
     let owners: Vec<Owner> = (1..=4).map(Owner).collect();
     for round in 0..2_000 {
@@ -42,13 +42,13 @@ fn owners_that_give_back_and_take_again_come_to_equal_parts() {
         fill(&mut shares, owner);
     }
     for owner in owners {
-        // One of five equal parts each, and as much is free.
+        // Each owner has one of five equal parts, and the fifth is free.
         assert!(shares.of(owner).abs_diff(SIZE / 5) < SIZE / 50, "{}", shares.of(owner));
     }
 }
 
 #[test]
-fn owners_take_turns_however_many_entries_they_have() {
+fn turns_are_independent_of_the_number_of_entries() {
     let mut queue = FairQueue::default();
     for entry in 0..50 {
         queue.push(Owner(1), entry);
@@ -69,7 +69,7 @@ fn owners_take_turns_however_many_entries_they_have() {
     }
     assert_eq!(had, [20, 20]);
     assert!(queue.remove(Owner(2), 100) && !queue.remove(Owner(2), 100));
-    // What goes first does so for seven turns of eight.
+    // Preferred entries have seven turns of eight.
     let turns: Vec<i32> = (0..16)
         .map(|_| {
             let (owner, entry) = queue.pop().expect("entries");
@@ -87,10 +87,10 @@ fn owners_take_turns_however_many_entries_they_have() {
 
 /// RLY-3.2
 #[test]
-fn owners_share_by_bytes_whatever_sizes_their_entries_have() {
+fn shares_are_in_bytes() {
     let mut queue = FairQueue::default();
-    // One has many entries of a packet each; one a single entry that goes on; one has one of 60
-    // bytes each time, and leaves in between.
+    // One owner has many entries of a packet each; one has a single continuous entry; one has an
+    // entry of 60 bytes each time, and none in between.
     for entry in 0..400_u64 {
         queue.push(Owner(1), entry);
     }
@@ -121,7 +121,7 @@ fn owners_share_by_bytes_whatever_sizes_their_entries_have() {
 
 /// RLY-3.2
 #[test]
-fn who_leaves_with_a_debt_and_comes_back_in_the_same_round_still_has_it() {
+fn a_deficit_survives_removal_within_a_round() {
     let mut queue = FairQueue::default();
     queue.push(Owner(1), 1);
     queue.push(Owner(2), 2);
@@ -132,11 +132,11 @@ fn who_leaves_with_a_debt_and_comes_back_in_the_same_round_still_has_it() {
     queue.charge(QUANTUM);
     queue.pop();
     queue.push(Owner(2), 4);
-    // The next turn makes up for what it took too much.
+    // The next turn is shortened by the deficit.
     queue.charge(100);
     assert!(!queue.goes_on(), "{queue:?}");
     queue.pop();
-    // It has none for a round, and begins anew.
+    // It has no entry for a round, and starts without deficit.
     queue.charge(QUANTUM);
     queue.pop();
     queue.push(Owner(2), 5);
@@ -148,9 +148,9 @@ fn who_leaves_with_a_debt_and_comes_back_in_the_same_round_still_has_it() {
 }
 
 proptest! {
-    /// Against a list of what everybody holds.
+    /// Compares with a list of all allocations.
     #[test]
-    fn no_owner_grows_beyond_what_is_free_and_the_sum_is_kept(
+    fn no_owner_exceeds_the_free_part(
         steps in prop::collection::vec((0u8..6, any::<bool>(), 0u64..SIZE), 1..200),
     ) {
         let mut shares = Shares::default();

@@ -1,4 +1,4 @@
-//! Reading what a peer wrote, or somebody who means no good.
+//! Decoding of frames from a peer, which may be malformed.
 
 use super::{
     ACCEPT, CHARGED, CREDIT, CREDIT_UNIT, DATAGRAM, END, EXTENSION, FAMILIES, Frame, FrameError,
@@ -10,7 +10,7 @@ use crate::families::Families;
 use crate::target::{Destination, MAX_NUMBER, Priority, StreamId, Target};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Reads from the front of bytes that came from the network.
+/// Decodes from the front of bytes from the network.
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],
 }
@@ -24,7 +24,7 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
-    /// First octet of what is left, or 0.
+    /// Returns the first octet of the rest, or 0.
     pub(crate) fn first(&self) -> u8 {
         self.rest.first().copied().unwrap_or_default()
     }
@@ -44,7 +44,7 @@ impl<'a> Reader<'a> {
         Ok(self.array::<1>()?[0])
     }
 
-    /// At most 9 bytes, 63 bits: no sum of two of them overflows.
+    /// At most 9 bytes, 63 bits, so that the sum of two does not overflow.
     fn varint(&mut self) -> Result<u64, FrameError> {
         let mut value = 0;
         for shift in (0..63).step_by(7) {
@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next frame.
+    /// Decodes the next frame.
     pub(crate) fn frame(&mut self) -> Result<Frame<'a>, FrameError> {
         let flags = self.byte()?;
         if flags & STREAM != 0 {
@@ -112,7 +112,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// An extension frame: a length, and content of which octets behind the known ones are skipped.
+    /// Decodes an extension frame: a length, and content whose octets after the known ones are
+    /// skipped.
     fn extension(&mut self, flags: u8) -> Result<Frame<'a>, FrameError> {
         let mut content = Reader::new(self.data(LENGTH)?);
         match flags {
@@ -149,7 +150,7 @@ impl<'a> Reader<'a> {
         Ok(Frame::Stream { id, open, offset, end, charged, data })
     }
 
-    /// The data that ends a frame.
+    /// Returns the data at the end of a frame.
     fn data(&mut self, flags: u8) -> Result<&'a [u8], FrameError> {
         let len = if flags & LENGTH != 0 {
             usize::try_from(self.varint()?).map_err(|_| FrameError::Truncated)?
@@ -168,14 +169,14 @@ impl<'a> Reader<'a> {
         let (total, offset) = (size(self.varint()?)?, size(self.varint()?)?);
         let piece = self.data(flags)?;
         let end = offset + piece.len();
-        // Only the last may be short: what is put together is in few ranges.
+        // Only the last piece may be shorter, which bounds the number of ranges in reassembly.
         if piece.is_empty() || end > total || (piece.len() < LEAST_PIECE && end < total) {
             return Err(FrameError::Number);
         }
         Ok(Frame::Piece { number, total, offset, piece })
     }
 
-    /// An opening; `None` if it ends where it must, but has a value that is not defined.
+    /// Decodes an opening; `None` if its length is valid but it has an undefined value.
     fn open(&mut self) -> Result<Option<Open>, FrameError> {
         let priority = match self.byte()? {
             0 => Some(Priority::Interactive),
@@ -193,7 +194,7 @@ impl<'a> Reader<'a> {
                 let (name, port) = (name.ok().filter(|name| !name.is_empty()), self.port()?);
                 name.map(|name| Destination::Name(name.into(), port))
             }
-            // The length of the target is not known: nothing behind it can be read.
+            // The length of the target is unknown, so the rest cannot be decoded.
             _ => return Err(FrameError::Target),
         };
         let source = match kind >> 4 {
@@ -223,8 +224,8 @@ impl<'a> Reader<'a> {
         Ok(u16::from_be_bytes(self.array()?))
     }
 
-    /// The next entry of a note: a stream's limit, or (without a stream) the shared credit
-    /// returned.
+    /// Decodes the next entry of a note: a stream's limit, or (without a stream) the returned
+    /// shared credit.
     pub(crate) fn note(&mut self) -> Result<(Option<StreamId>, u64), FrameError> {
         let key = self.varint()?;
         let value = self.credit()?;

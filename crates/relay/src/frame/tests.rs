@@ -17,7 +17,7 @@ fn head(id: StreamId, offset: u64) -> StreamHead<'static> {
 
 /// RLY-1.2, RLY-1.3
 #[test]
-fn a_full_data_frame_has_eight_bytes_of_head_and_no_length() {
+fn a_full_data_frame_has_a_header_of_eight_bytes() {
     let mut room = [0u8; 1444];
     let mut writer = Writer::new(&mut room);
     let number = (1 << 21) - 1;
@@ -30,7 +30,7 @@ fn a_full_data_frame_has_eight_bytes_of_head_and_no_length() {
 
 /// RLY-1.3, RLY-1.6
 #[test]
-fn low_offsets_are_written_short() {
+fn low_offsets_have_a_short_encoding() {
     let mut room = [0u8; 20];
     let mut writer = Writer::new(&mut room);
     let head = StreamHead { end: true, charged: true, ..head(t(5), 0x0023_4567) };
@@ -41,7 +41,7 @@ fn low_offsets_are_written_short() {
 
 /// RLY-1.4
 #[test]
-fn the_end_is_said_only_with_the_last_byte() {
+fn fin_is_only_in_the_frame_of_the_last_byte() {
     let mut room = [0u8; 8];
     let mut writer = Writer::new(&mut room);
     let head = StreamHead { end: true, ..head(t(5), 0) };
@@ -106,14 +106,14 @@ fn openings_have_the_layout_of_the_specification() {
 
 /// RLY-9.1
 #[test]
-fn families_are_read_from_two_bits_each_and_other_bits_are_ignored() {
+fn families_have_two_bits_each() {
     let read = |bytes: &[u8]| match Reader::new(bytes).frame() {
         Ok(Frame::Families { number, families: Families { ipv4, ipv6 } }) => (number, ipv4, ipv6),
         other => panic!("{other:?}"),
     };
     assert_eq!(read(&[0x09, 5, 0x00]), (5, FamilyReach::None, FamilyReach::None));
     assert_eq!(read(&[0x09, 5, 0x09]), (5, FamilyReach::Partial, FamilyReach::Global));
-    // The value 3 is reserved and refuses nothing; neither do bits above.
+    // The value 3 is reserved and causes no refusal; neither do bits above.
     assert_eq!(read(&[0x09, 1, 0x0f]), (1, FamilyReach::Global, FamilyReach::Global));
     assert_eq!(read(&[0x09, 1, 0xf2, 0x7f]), (1, FamilyReach::Global, FamilyReach::None));
     assert!(Reader::new(&[0x49, 1, 2]).frame().is_err(), "an unused bit");
@@ -150,7 +150,7 @@ fn reasons_have_the_codes_of_the_specification() {
 
 /// RLY-1.9
 #[test]
-fn notes_name_a_stream_or_the_shared_credit() {
+fn notes_contain_stream_limits_and_shared_credit() {
     let mut room = [0u8; 7];
     let mut writer = Writer::new(&mut room);
     assert!(writer.note(None, 3 << 10));
@@ -165,7 +165,7 @@ fn notes_name_a_stream_or_the_shared_credit() {
 
 /// RLY-1.1, RLY-1.8
 #[test]
-fn unused_bits_and_numbers_out_of_range_are_refused() {
+fn unused_bits_and_numbers_out_of_range_are_rejected() {
     for bytes in [
         &[0x81, 1, 0, 0, 0][..],
         &[0x94, 1, 1, 0, 127, 0, 0, 1, 0, 80],
@@ -183,7 +183,7 @@ fn unused_bits_and_numbers_out_of_range_are_refused() {
 
 /// RLY-1.5
 #[test]
-fn an_opening_with_an_undefined_value_ends_where_it_must() {
+fn an_opening_with_an_undefined_value_has_a_known_length() {
     for bytes in [
         &[0xa4, 1, 3, 0, 127, 0, 0, 1, 0, 80, 1, 9, 1, 7][..],
         &[0xa4, 1, 1, 2, 0, 0, 80, 0, 1, 7],
@@ -288,7 +288,7 @@ proptest! {
 
 /// RLY-6.1, RLY-6.4
 #[test]
-fn packets_on_the_wire() {
+fn datagram_and_piece_encoding() {
     let mut room = [0; 64];
     let mut writer = Writer::new(&mut room);
     assert!(writer.datagram(b"abc", true));

@@ -1,34 +1,34 @@
-//! How the memory for buffers is divided among terminals, and among the paths of each.
+//! Division of the buffer memory among terminals, and among the paths of each.
 
 use super::Hub;
 use crate::{PeerId, Relay, RelayConfig};
 use association::Security;
 use std::collections::BTreeMap;
 
-/// Young streams of all terminals may be promised this part of what a hub has in all.
+/// Divisor of a hub's total that gives the shared credit of all terminals.
 const SHARED_PART: u64 = 4;
-/// Credit for young streams that a terminal has in any case.
+/// Minimum shared credit of a terminal.
 const SHARED_LEAST: u64 = 64 << 10;
 
-/// What a terminal has of memory.
+/// The memory of a terminal.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Buffers {
     bytes: u64,
-    /// Paths that have it together.
+    /// Number of paths that share it.
     paths: u64,
 }
 
-/// The paths of a terminal that are here, and what they may have together.
+/// The connected paths of a terminal, and the memory that they share.
 struct Group<'h> {
     relays: Vec<&'h mut Relay>,
     bound: [u64; 2],
 }
 
 impl Hub {
-    /// Bounds the buffers for the terminal whose paths are called `names`, in each direction, from
-    /// its next association on: `bytes`, at least 1 MiB for each path, which all of them have
-    /// together. No more than a quarter of it is credit for young streams, which the terminal is
-    /// told. See [`share_memory`](Self::share_memory).
+    /// Limits the buffers of the terminal whose paths have `names`, in each direction, from its
+    /// next association on: `bytes`, at least 1 MiB for each path, shared by all of them. At most a
+    /// quarter of it is shared credit, which is announced to the terminal. See
+    /// [`share_memory`](Self::share_memory).
     pub fn set_memory(&mut self, names: &[&str], bytes: u64) {
         let buffers = Buffers { bytes, paths: names.len().max(1) as u64 };
         self.buffers.push(buffers);
@@ -39,14 +39,14 @@ impl Hub {
         }
     }
 
-    /// Divides the memory anew: that of all terminals among them, where it has a bound
-    /// ([`RelayConfig::total_memory`]), and that of a terminal that is here by several paths among
-    /// these. To be called every few seconds.
+    /// Divides the memory again: that of all terminals among them, if it is limited
+    /// ([`RelayConfig::total_memory`]), and that of a terminal with several connected paths among
+    /// these. The caller repeats this every few seconds.
     ///
-    /// No terminal gets more than its own bound, nor more than what is left to all others together
-    /// (a dynamic threshold), so that terminals that give nothing back leave some to those that
-    /// come. What is promised to a terminal, or held for it, stays. Not counted is what each stream
-    /// has in any case: its minimum of what is received, and its first 16 KiB of what is sent.
+    /// No terminal gets more than its own limit, nor more than what is left to all others together
+    /// (a dynamic threshold), so that terminals that release nothing leave some to new ones. Bytes
+    /// granted to a terminal, or stored for it, are not revoked. The minimum of each stream is not
+    /// included: its receive minimum, and its first 16 KiB of send buffer.
     pub fn share_memory(&mut self) {
         if self.config.total_memory.is_none() && self.buffers.iter().all(|group| group.paths < 2) {
             return;
@@ -60,7 +60,7 @@ impl Hub {
             let bound = own.map_or(usual, |own| [self.buffers[own].bytes; 2]);
             let group = groups.entry(own.ok_or(id));
             group.or_insert(Group { relays: Vec::new(), bound }).relays.push(&mut peer.relay);
-            // Writers may have room.
+            // Writers may have room now.
             self.due.touch(id);
         }
         let bounds = bounds(total, &groups);
@@ -70,7 +70,7 @@ impl Hub {
         }
     }
 
-    /// The configuration for a relay with the terminal.
+    /// Returns the configuration of a relay with the terminal.
     pub(super) fn config_for(&self, id: PeerId) -> RelayConfig {
         match self.association.name(id).and_then(|name| self.buffered.get(name)) {
             Some(&group) => bounded(&self.config, self.buffers[group]),
@@ -79,7 +79,7 @@ impl Hub {
     }
 }
 
-/// What each group may have now, in each direction.
+/// Returns the limit of each group in each direction.
 fn bounds<K>(total: Option<u64>, groups: &BTreeMap<K, Group<'_>>) -> Vec<[u64; 2]> {
     let Some(total) = total else { return groups.values().map(|group| group.bound).collect() };
     let taken: Vec<[u64; 2]> = groups
@@ -101,15 +101,15 @@ fn bounds<K>(total: Option<u64>, groups: &BTreeMap<K, Group<'_>>) -> Vec<[u64; 2
     groups.values().zip(&taken).map(bound).collect()
 }
 
-/// `config` with a path's part of `buffers` in each direction.
+/// Returns `config` with a path's part of `buffers` in each direction.
 fn bounded(config: &RelayConfig, buffers: Buffers) -> RelayConfig {
     let own = config.clone().with_memory(buffers.bytes / buffers.paths);
     let shared_credit = own.shared_credit.min(config.shared_credit);
     RelayConfig { shared_credit, ..own }
 }
 
-/// `config` with no more credit for young streams than the total allows all terminals that there
-/// can be.
+/// Returns `config` with the shared credit reduced to a value that the total permits for the
+/// maximum number of terminals.
 pub(super) fn within_total(config: &RelayConfig) -> RelayConfig {
     let Some(total) = config.total_memory else { return config.clone() };
     let places = match &config.security {

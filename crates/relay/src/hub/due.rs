@@ -1,37 +1,37 @@
-//! Which terminals want attention, so that nobody is asked in vain.
+//! Timers of terminals, and terminals with pending work, so that idle ones are not polled.
 
 use crate::PeerId;
 use std::collections::{BTreeMap, BTreeSet};
 use units::Instant;
 
-/// When terminals want to be called, and which have been touched.
+/// Due times of terminals, and terminals with changes.
 #[derive(Debug, Default)]
 pub(super) struct Due {
-    /// By time, and among equals by who was noted first.
+    /// By time, and among equal times in the order of registration.
     times: BTreeMap<(Instant, u64), PeerId>,
     noted: BTreeMap<PeerId, (Instant, u64)>,
     last: u64,
-    /// Whose times may be others by now.
+    /// Terminals whose due time may have changed.
     touched: BTreeSet<PeerId>,
-    /// Who may have something to tell.
-    news: BTreeSet<PeerId>,
+    /// Terminals that may have events.
+    with_events: BTreeSet<PeerId>,
 }
 
 impl Due {
-    /// Something was done to this one.
+    /// Records a change of a terminal.
     pub(super) fn touch(&mut self, id: PeerId) {
         self.touched.insert(id);
-        self.news.insert(id);
+        self.with_events.insert(id);
     }
 
-    /// It is gone.
+    /// Removes a terminal.
     pub(super) fn forget(&mut self, id: PeerId) {
         self.note(id, None);
         self.touched.remove(&id);
-        self.news.remove(&id);
+        self.with_events.remove(&id);
     }
 
-    /// It wants to be called at `at`.
+    /// Sets the due time of a terminal.
     pub(super) fn note(&mut self, id: PeerId, at: Option<Instant>) {
         if let Some(key) = self.noted.remove(&id) {
             self.times.remove(&key);
@@ -44,23 +44,23 @@ impl Due {
         self.touched.remove(&id);
     }
 
-    /// When the first one wants to be called, of those that were noted.
+    /// Returns the earliest due time.
     pub(super) fn first(&self) -> Option<Instant> {
         self.times.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Who has waited longest of those that are due by `now`.
+    /// Returns the terminal with the earliest due time, if it has passed by `now`.
     pub(super) fn waiting(&self, now: Instant) -> Option<PeerId> {
         self.times.first_key_value().filter(|((at, _), _)| *at <= now).map(|(_, id)| *id)
     }
 
-    /// All that are due by `now`, and those that were touched.
+    /// Returns all terminals that are due by `now`, and those with changes.
     pub(super) fn all(&self, now: Instant) -> Vec<PeerId> {
         let due = self.times.range(..=(now, u64::MAX)).map(|(_, id)| *id);
         due.chain(self.touched.iter().copied()).collect()
     }
 
-    /// Whose times may be others by now.
+    /// Returns the terminals whose due time may have changed.
     pub(super) fn touched(&self) -> impl Iterator<Item = PeerId> {
         self.touched.iter().copied()
     }
@@ -69,17 +69,17 @@ impl Due {
         std::mem::take(&mut self.touched)
     }
 
-    /// Who may have something to tell; after `last` first.
-    pub(super) fn teller(&self, last: Option<PeerId>) -> Option<PeerId> {
+    /// Returns the next terminal after `last` that may have events.
+    pub(super) fn next_with_events(&self, last: Option<PeerId>) -> Option<PeerId> {
         let after = last.and_then(|last| {
             use std::ops::Bound::{Excluded, Unbounded};
-            self.news.range((Excluded(last), Unbounded)).next()
+            self.with_events.range((Excluded(last), Unbounded)).next()
         });
-        after.or(self.news.first()).copied()
+        after.or(self.with_events.first()).copied()
     }
 
-    /// It has told all.
-    pub(super) fn told_all(&mut self, id: PeerId) {
-        self.news.remove(&id);
+    /// Records that a terminal has no more events.
+    pub(super) fn clear_events(&mut self, id: PeerId) {
+        self.with_events.remove(&id);
     }
 }

@@ -4,8 +4,7 @@ use super::Hub;
 use crate::Families;
 
 impl Hub {
-    /// Announces from now on to all terminals, in these sessions and in later ones, that this hub
-    /// reaches `families`.
+    /// Announces to all terminals, in current and later sessions, that this hub reaches `families`.
     pub fn set_families(&mut self, families: Families) {
         self.families = families;
         for (&id, peer) in &mut self.peers {

@@ -1,6 +1,6 @@
-//! A hub and three terminals in the hands of a script: what each announces in its Hello, what is
-//! opened, written, read and cut, what is lost, and rates and plans that change. The first terminal
-//! may announce what it does not keep: nothing at all, or all that can be told.
+//! A hub and three terminals under a script of announced limits, opened, written, read and reset
+//! streams, lost datagrams, and changing rates and plans. The first terminal may announce limits
+//! that differ from its own, from zero to the maximum.
 
 use super::{Hub, Plans};
 use crate::plan::Plan;
@@ -14,14 +14,14 @@ use std::net::SocketAddr;
 use units::{BitRate, Instant, RngStream, Span};
 
 const TERMINALS: usize = 3;
-/// One way.
+/// One-way delay.
 const DELAY: Span = Span::from_millis(20);
-/// Datagrams that one side sends at one instant at most.
+/// Maximum number of datagrams that one side sends at one instant.
 const BURST: usize = 4_096;
-/// How long a live terminal takes at most to get an octet through when the script is over: an
-/// outage that lasted as long as the script, and its slowest rate.
-const PATIENCE: Span = Span::from_secs(300);
-/// Send buffer that each stream may use however full the pool is.
+/// Maximum time in which a connected terminal transfers an octet after the script, for an outage as
+/// long as the script and its lowest rate.
+const RECOVERY_TIME: Span = Span::from_secs(300);
+/// Minimum send buffer of each stream, with a full pool.
 const EACH: u64 = 16 << 10;
 
 struct Rig {
@@ -29,27 +29,27 @@ struct Rig {
     hub: Hub,
     hub_config: RelayConfig,
     terminals: Vec<(Relay, RelayConfig)>,
-    /// What the first terminal announces, whatever it does.
+    /// The limits that the first terminal announces in place of its own.
     lie: Option<Limits>,
     flying: Vec<(Instant, usize, bool, Vec<u8>)>,
-    /// Nothing passes.
+    /// No datagram is delivered.
     is_dark: bool,
     streams: Vec<BTreeSet<StreamId>>,
-    /// Octets that hub's users read.
+    /// Octets that the hub's users have read, by terminal.
     read: [u64; TERMINALS],
-    /// Users read what comes; else it waits on these streams.
+    /// Whether users read; otherwise data stays in these streams.
     reads: bool,
     unread: BTreeSet<(PeerId, StreamId)>,
 }
 
 /// Plays `script` to a hub and three terminals.
 ///
-/// The first octets say what each side announces: its window's parts, rates, MTU and streams; the
+/// The first octets are the limits that each side announces: buffers, rates, MTU and streams; the
 /// rest are steps.
 ///
 /// # Panics
-/// When a side sends without end, holds more than its bounds, sends more than its peer's MTU, has
-/// more streams open than its peer allows, or a terminal stands still after the script.
+/// Panics if a side sends without end, exceeds its memory limits or its peer's MTU, has more open
+/// streams than its peer permits, or if a terminal is blocked after the script.
 pub fn hub(script: &[u8]) {
     let mut octets = script.iter().copied();
     let mut next = || octets.next().unwrap_or(0);
@@ -90,7 +90,7 @@ pub fn hub(script: &[u8]) {
     rig.recover();
 }
 
-/// What one side is set to, and announces.
+/// Returns the configuration of one side.
 fn config(name: &str, next: &mut impl FnMut() -> u8) -> RelayConfig {
     let mut config = RelayConfig::new(name).with_memory(1 << 20);
     let rate = |value: u8| BitRate::new(u64::from(value & 7) * (8_000 << (value >> 4)));
@@ -104,7 +104,7 @@ fn config(name: &str, next: &mut impl FnMut() -> u8) -> RelayConfig {
     config
 }
 
-/// What a terminal with `config` announces instead of what it is set to, if the script says so.
+/// Returns false limits for a terminal with `config`, if the script says so.
 fn lie(config: &RelayConfig, next: &mut impl FnMut() -> u8) -> Option<Limits> {
     let kind = next();
     let truth = config.limits();
@@ -120,7 +120,7 @@ fn lie(config: &RelayConfig, next: &mut impl FnMut() -> u8) -> Option<Limits> {
     (limits != truth).then_some(limits)
 }
 
-/// The terminal with this number, in one of its lives.
+/// Creates the terminal with this number, in one of its incarnations.
 fn terminal(
     number: usize,
     config: &RelayConfig,
@@ -149,7 +149,7 @@ impl Rig {
             3 => self.reads = !self.reads,
             4 => {
                 if let Some(stream) = self.streams[number].pop_first() {
-                    // It may be gone.
+                    // The stream may be closed.
                     let _ = self.terminals[number].0.reset(stream, ResetReason::Aborted);
                 }
             }
@@ -182,12 +182,12 @@ impl Rig {
 
     fn write(&mut self, number: usize, size: usize) {
         if let Some(&stream) = self.streams[number].last() {
-            // It may be gone.
+            // The stream may be closed.
             let _ = self.terminals[number].0.write(self.now, stream, &vec![0; size]);
         }
     }
 
-    /// Lets `span` pass.
+    /// Advances the time by `span`.
     fn run(&mut self, span: Span) {
         let end = self.now + span;
         loop {
@@ -195,7 +195,7 @@ impl Rig {
             let flying = self.flying.iter().map(|flying| flying.0);
             let relays = self.terminals.iter().filter_map(|(relay, _)| relay.poll_timeout());
             let next = flying.chain(relays).chain(self.hub.poll_timeout()).min().unwrap_or(end);
-            // Nobody is served more often than each millisecond.
+            // Each side is served at most once per millisecond.
             self.now = (self.now + Span::from_millis(1)).max(next);
             if self.now >= end {
                 self.now = end;
@@ -206,7 +206,7 @@ impl Rig {
             for (_, number, to_hub, mut datagram) in
                 self.flying.drain(..due.unwrap_or(self.flying.len())).collect::<Vec<_>>()
             {
-                // What is of an old association is an error, and nothing else.
+                // A datagram of an old association is an error without effect.
                 if to_hub {
                     let _ = self.hub.handle_datagram(now, address(number), &mut datagram);
                 } else {
@@ -244,7 +244,7 @@ impl Rig {
     fn fly(&mut self, number: usize, to_hub: bool, batch: &TransmitBatch<'_>) {
         let (own, peer) = (&self.terminals[number].1, &self.hub_config);
         let announced = self.lie.filter(|_| number == 0 && !to_hub);
-        // No peer gets less than the least MTU holds.
+        // The limit on datagrams is at least that of the minimum MTU.
         let said = announced.map_or(own.max_datagram(), |lie| lie.max_datagram.max(512) as usize);
         let most = said.min(peer.max_datagram());
         for datagram in batch.datagrams() {
@@ -274,10 +274,10 @@ impl Rig {
                 Event::Opened { stream, .. } => {
                     let is_liar = self.lie.is_some() && self.hub.address(peer) == Some(address(0));
                     if let Some(relay) = self.hub.peer(peer) {
-                        // It may be gone.
+                        // The stream may be closed.
                         let _ = relay.accept(stream);
                         if is_liar {
-                            // What it has credit for goes out.
+                            // Sends what its credit permits.
                             let _ = relay.write(self.now, stream, &[0; 1 << 16]);
                         }
                     }
@@ -302,11 +302,11 @@ impl Rig {
         while self.hub.take_datagram().is_some() {}
     }
 
-    /// Holds bounds of memory, of streams and of the link.
+    /// Checks the limits on memory, streams and the link.
     fn audit(&self) {
-        // A liar has itself to blame.
-        let liars = usize::from(self.lie.is_some());
-        let relays = self.terminals[liars..].iter().map(|(relay, config)| (relay, config));
+        // A terminal with false limits is excluded.
+        let excluded = usize::from(self.lie.is_some());
+        let relays = self.terminals[excluded..].iter().map(|(relay, config)| (relay, config));
         let peers = self.hub.relays().map(|(_, relay)| (relay, &self.hub_config));
         for (relay, config) in relays.chain(peers) {
             let statistics = relay.statistics();
@@ -322,7 +322,7 @@ impl Rig {
         assert!(total <= link, "{total} of {link} bit/s are shared out");
     }
 
-    /// The script is over: what may pass passes.
+    /// Ends all impairments after the script.
     fn recover(&mut self) {
         (self.is_dark, self.reads) = (false, true);
         self.hub.set_rates(None, None);
@@ -333,14 +333,14 @@ impl Rig {
         for number in usize::from(self.lie.is_some())..TERMINALS {
             let before = self.read[number];
             for _ in 0..10 {
-                // Those of the script make way.
+                // The streams of the script are closed.
                 while let Some(stream) = self.streams[number].pop_first() {
                     let _ = self.terminals[number].0.reset(stream, ResetReason::Aborted);
                 }
-                self.run(PATIENCE / 10);
+                self.run(RECOVERY_TIME / 10);
                 self.open(number);
                 self.write(number, 1);
-                self.run(PATIENCE / 10);
+                self.run(RECOVERY_TIME / 10);
                 if self.read[number] > before {
                     break;
                 }
@@ -354,7 +354,7 @@ impl Rig {
 /// A rate that has changed is announced in the next association, at both ends.
 #[cfg(test)]
 #[test]
-fn a_rate_that_has_changed_is_announced_in_the_next_association() {
+fn changed_rates_are_announced_in_the_next_association() {
     let config = RelayConfig::new("x").with_rates(None, BitRate::new(1_000_000));
     let mut hub = Hub::new(&config, RngStream::new(1, 0, "hub"));
     let mut terminal = Relay::terminal(&config, Instant::ZERO, RngStream::new(1, 0, "terminal"));

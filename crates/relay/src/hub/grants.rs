@@ -1,11 +1,11 @@
-//! The return link: what each terminal is told that it may send (RLY-7).
+//! Rate grants of terminals on the return link (RLY-7).
 //!
 //! ```text
-//!   octets that come, words of need ─▶ what each wants ─▶ allocate ─▶ GRANT where it has changed
+//!   received octets, buffer status (NEED) ─▶ demand ─▶ allocate ─▶ GRANT of each changed rate
 //! ```
 //!
-//! The hub cannot hold a terminal's packets back, it can only tell. So what keeps the return link
-//! free of a queue is that each terminal obeys with its own pacer; whoever does not is counted.
+//! The hub cannot delay a terminal's packets; the return link has no queue because each terminal's
+//! pacer applies its grant. Terminals that exceed their grants are counted.
 
 use super::Hub;
 use crate::PeerId;
@@ -14,77 +14,81 @@ use crate::streams::LEAST_GRANT;
 use std::collections::BTreeMap;
 use units::{BitRate, Instant, Span};
 
-/// How often it is looked at who needs what.
+/// Interval of the allocation.
 const PERIOD: Span = Span::from_millis(250);
-/// What came in less time than this is no measure of a rate.
+/// Minimum interval for a rate measurement.
 const MEASURE: Span = Span::from_millis(25);
-/// Grants add up to so much of the link, in percent: those that are silent may begin meanwhile.
-const GRANTED: u64 = 98;
-/// A silent terminal may begin with this part of the link, or its part of it if that is more.
-const FLOOR: u64 = 16;
+/// Maximum sum of grants as a percentage of the link; the rest is for the start of silent
+/// terminals.
+const MAX_GRANTED_PERCENT: u64 = 98;
+/// Divisor of the link's rate that gives the rate at which a silent terminal may start, unless its
+/// share is higher.
+const START_DIVISOR: u64 = 16;
 const FLOOR_LEAST: u64 = 32_000;
-/// A new grant is told when it differs by this part, one in so many.
-const CHANGE: u64 = 16;
-/// Changes that are too small to be told may add up to so much of the link, one part in so many:
-/// half of what is not granted.
-const UNTOLD: u64 = 100;
-/// Periods without a word after which a terminal is silent.
-const SILENT: u32 = 8;
-/// Bytes that wait, from which on a terminal wants all that it gets.
-const MUCH: u64 = 3_000;
-/// Periods for which a word of what waits is true: who goes on sending says it again in each.
-const SAID: u32 = 3;
-/// Who sends a quarter more than was granted for so many periods on end sends beyond his grant:
-/// what was under way when a lower one was told has come by then.
-const BEYOND: u32 = 12;
+/// A grant is announced if it changes by 1/16 or more.
+const MIN_CHANGE_DIVISOR: u64 = 16;
+/// Divisor of the link's rate that gives the maximum sum of unannounced changes: half of the part
+/// that is not granted.
+const UNANNOUNCED_DIVISOR: u64 = 100;
+/// Number of periods without a segment after which a terminal counts as silent.
+const SILENT_PERIODS: u32 = 8;
+/// Queued bytes above which a terminal's demand is unlimited.
+const BACKLOGGED_BYTES: u64 = 3_000;
+/// Number of periods for which a buffer status is valid; an active terminal repeats it in each.
+const NEED_VALID_PERIODS: u32 = 3;
+/// Number of consecutive periods above 1.25 × grant after which a terminal is counted as exceeding
+/// its grant. By then all packets sent under an earlier, higher grant have arrived.
+const OVERUSE_PERIODS: u32 = 12;
 
-/// What is known of one terminal's sending.
+/// Usage of one terminal.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sender {
-    /// Octets of this period.
+struct TerminalUsage {
+    /// Octets received in this period.
     octets: u64,
-    /// Bits per second of late.
+    /// Recent rate, bits per second.
     rate: u64,
-    /// What it has said that waits, less what it might have sent since.
+    /// Queued bytes of its last buffer status, less those that it may have sent since.
     waiting: u64,
-    /// Periods since it has said so.
-    unsaid: u32,
-    /// Periods without any octets.
+    /// Number of periods since that buffer status.
+    periods_since_need: u32,
+    /// Number of consecutive periods without received octets.
     silent: u32,
-    /// Periods on end in which much waited, as it said, and less than half of its grant came.
+    /// Number of consecutive periods with much queued data and less than half of the grant
+    /// received.
     unused: u32,
-    /// What it was told.
+    /// The announced grant, bits per second.
     granted: Option<u64>,
-    /// Periods on end in which it sent more, and how often that became too many.
+    /// Number of consecutive periods above the grant, and how often it reached [`OVERUSE_PERIODS`].
     over: u32,
     beyond: u64,
 }
 
-/// Who sends what on the return link.
+/// Grants on the return link.
 #[derive(Debug, Default)]
 pub(super) struct Grants {
-    senders: BTreeMap<PeerId, Sender>,
-    /// When to look again, while anybody sends.
+    senders: BTreeMap<PeerId, TerminalUsage>,
+    /// Time of the next allocation, while any terminal sends.
     at: Option<Instant>,
-    looked: Instant,
+    period_start: Instant,
 }
 
 impl Grants {
-    /// `octets` came from a terminal, which says that `need` bytes wait there.
-    pub(super) fn came(&mut self, now: Instant, id: PeerId, octets: u64, need: Option<u64>) {
+    /// Records `octets` received from a terminal, and its buffer status of `need` bytes.
+    pub(super) fn on_received(&mut self, now: Instant, id: PeerId, octets: u64, need: Option<u64>) {
         let sender = self.senders.entry(id).or_default();
         sender.octets += octets;
         if let Some(need) = need {
-            (sender.waiting, sender.unsaid) = (need, 0);
+            (sender.waiting, sender.periods_since_need) = (need, 0);
         }
         if self.at.is_none() {
             self.at = Some(now + PERIOD);
-            self.looked = now;
+            self.period_start = now;
         }
     }
 
-    /// A terminal has come, who sends at the whole rate until he is told otherwise.
-    pub(super) fn look_at_once(&mut self, now: Instant) {
+    /// Allocates immediately for a new terminal, which sends at the full rate until it receives a
+    /// grant.
+    pub(super) fn review_now(&mut self, now: Instant) {
         self.at = Some(now);
     }
 
@@ -92,7 +96,7 @@ impl Grants {
         self.senders.remove(&id);
     }
 
-    /// Nothing is shared any more: forgets everybody, and says who was told something.
+    /// Ends the allocation; returns the terminals that had received a grant.
     fn end(&mut self) -> Vec<PeerId> {
         self.at = None;
         let senders = std::mem::take(&mut self.senders);
@@ -107,40 +111,40 @@ impl Grants {
         self.at
     }
 
-    /// What a terminal was told, and how often it has sent more for long.
+    /// Returns a terminal's grant, and how often it has exceeded it.
     pub(super) fn of(&self, id: PeerId) -> (Option<BitRate>, u64) {
         let sender = self.senders.get(&id).copied().unwrap_or_default();
         (sender.granted.and_then(BitRate::new), sender.beyond)
     }
 
-    /// Looks at the period that has passed; true while anybody sends.
-    fn look(&mut self, now: Instant) -> bool {
-        let passed = now.since(self.looked);
+    /// Evaluates the last period; returns true while any terminal sends.
+    fn close_period(&mut self, now: Instant) -> bool {
+        let passed = now.since(self.period_start);
         if passed < MEASURE {
-            self.at = Some(self.looked + PERIOD);
+            self.at = Some(self.period_start + PERIOD);
             return true;
         }
         let passed = passed.as_nanos();
-        self.looked = now;
+        self.period_start = now;
         let mut busy = false;
         for sender in self.senders.values_mut() {
             let seen = u128::from(sender.octets) * 8_000_000_000 / u128::from(passed);
             let seen = u64::try_from(seen).unwrap_or(u64::MAX);
             sender.rate = (sender.rate / 2).saturating_add(seen / 2);
             sender.silent = if sender.octets > 0 { 0 } else { sender.silent.saturating_add(1) };
-            sender.unsaid = sender.unsaid.saturating_add(1);
-            if sender.unsaid > SAID {
+            sender.periods_since_need = sender.periods_since_need.saturating_add(1);
+            if sender.periods_since_need > NEED_VALID_PERIODS {
                 let might = sender.granted.map_or(u64::MAX, |granted| {
                     BitRate::from_bps(granted).bytes_in(Span::from_nanos(passed))
                 });
                 sender.waiting = sender.waiting.saturating_sub(might);
             }
             sender.octets = 0;
-            busy |= sender.silent < SILENT;
+            busy |= sender.silent < SILENT_PERIODS;
             sender.note_use(seen);
             let more = sender.granted.is_some_and(|granted| seen > granted / 4 * 5);
             sender.over = if more { sender.over + 1 } else { 0 };
-            if sender.over == BEYOND {
+            if sender.over == OVERUSE_PERIODS {
                 sender.beyond += 1;
                 sender.over = 0;
             }
@@ -150,53 +154,55 @@ impl Grants {
     }
 }
 
-impl Sender {
-    /// Whether it would send more if it might. Whoever says that much waits and does not send it
-    /// is not believed until he does.
+impl TerminalUsage {
+    /// Returns whether it has more to send than its grant. A buffer status is ignored while the
+    /// terminal does not use its grant.
     fn wants_more(&self) -> bool {
-        self.is_full() || self.waiting >= MUCH && self.unused < SILENT
+        self.is_full() || self.waiting >= BACKLOGGED_BYTES && self.unused < SILENT_PERIODS
     }
 
-    /// Whether it sends all that it may.
+    /// Returns whether it uses its whole grant.
     fn is_full(&self) -> bool {
         self.granted.is_some_and(|granted| self.rate >= granted / 8 * 7)
     }
 
-    /// `seen` bits per second came in a period.
+    /// Records the rate `seen` of a period, bits per second.
     fn note_use(&mut self, seen: u64) {
         let half = self.granted.is_none_or(|granted| seen >= granted / 2);
-        let doubted = self.unused >= SILENT && !self.is_full();
-        if self.waiting >= MUCH && !half {
-            self.unused = (self.unused + 1).min(SILENT);
-        } else if !doubted || self.waiting < MUCH {
+        let doubted = self.unused >= SILENT_PERIODS && !self.is_full();
+        if self.waiting >= BACKLOGGED_BYTES && !half {
+            self.unused = (self.unused + 1).min(SILENT_PERIODS);
+        } else if !doubted || self.waiting < BACKLOGGED_BYTES {
             self.unused = 0;
         }
     }
 }
 
 impl Hub {
-    /// Looks who needs what of the return link, and tells those whose part has changed.
+    /// Allocates the return link, and announces changed grants.
     pub(super) fn review_grants(&mut self, now: Instant) {
         if self.grants.at.is_none_or(|at| at > now) {
             return;
         }
-        self.grants.look(now);
+        self.grants.close_period(now);
         let Some(link) = self.config.receive_rate else { return };
         let terms: Vec<Terms> = self.plans.plans.iter().map(Plan::terms_up).collect();
         let mut parts = self.parts(link, &terms);
         parts.iter_mut().for_each(|part| part.rate = part.rate.max(LEAST_GRANT));
-        // Who was told nothing may send at the whole rate.
-        let before = |part: &Part| {
+        // A terminal without a grant may send at the full rate.
+        let before = |part: &Allocation| {
             let sender = self.grants.senders.get(&part.id);
             sender.and_then(|sender| sender.granted).unwrap_or(link.as_bps())
         };
         let is_small = |before: u64, rate: u64| {
-            before.abs_diff(rate) <= before / CHANGE && (before == rate || rate < link.as_bps())
+            before.abs_diff(rate) <= before / MIN_CHANGE_DIVISOR
+                && (before == rate || rate < link.as_bps())
         };
-        // A little too much for each of many is a lot.
-        let untold = parts.iter().filter(|part| part.busy && is_small(before(part), part.rate));
-        let untold: u64 = untold.map(|part| before(part).saturating_sub(part.rate)).sum();
-        let lower_all = untold > link.as_bps() / UNTOLD;
+        // Small excesses of many terminals may add up.
+        let unannounced =
+            parts.iter().filter(|part| part.busy && is_small(before(part), part.rate));
+        let unannounced: u64 = unannounced.map(|part| before(part).saturating_sub(part.rate)).sum();
+        let lower_all = unannounced > link.as_bps() / UNANNOUNCED_DIVISOR;
         for part in parts {
             let Some(sender) = self.grants.senders.get_mut(&part.id) else { continue };
             let before = sender.granted.unwrap_or(link.as_bps());
@@ -214,7 +220,7 @@ impl Hub {
         }
     }
 
-    /// The return link's rate is known no longer: what was granted binds nobody.
+    /// Revokes all grants, because the return link's rate is no longer known.
     pub(super) fn end_grants(&mut self) {
         for id in self.grants.end() {
             if let Some(peer) = self.peers.get_mut(&id) {
@@ -224,56 +230,56 @@ impl Hub {
         }
     }
 
-    /// What each terminal with a session may send.
-    fn parts(&self, link: BitRate, terms: &[Terms]) -> Vec<Part> {
+    /// Returns the allocation of each terminal with a session.
+    fn parts(&self, link: BitRate, terms: &[Terms]) -> Vec<Allocation> {
         let here = self.peers.iter().filter(|(_, peer)| peer.relay.is_connected());
         let here: Vec<(PeerId, usize)> = here.map(|(&id, _)| (id, self.plan_of(id))).collect();
         let bounds = Bounds::new(link, terms, &here);
         if let [(id, plan)] = here[..] {
-            // Alone on the link, nobody needs to be told but his own plan's bounds.
-            return vec![Part { id, rate: bounds.most(plan), busy: true }];
+            // A terminal alone on the link is limited only by its plan.
+            return vec![Allocation { id, rate: bounds.most(plan), busy: true }];
         }
         let sender = |id| self.grants.senders.get(&id).copied().unwrap_or_default();
-        let busy: Vec<(PeerId, usize, Sender)> = here
+        let busy: Vec<(PeerId, usize, TerminalUsage)> = here
             .iter()
             .map(|&(id, plan)| (id, plan, sender(id)))
-            .filter(|(_, _, sender)| sender.silent < SILENT && sender.rate > 0)
+            .filter(|(_, _, sender)| sender.silent < SILENT_PERIODS && sender.rate > 0)
             .collect();
         let claims: Vec<Claim> = busy
             .iter()
             .map(|&(_, plan, sender)| {
-                // Room to become more.
+                // Leaves room for an increase.
                 let some = sender.rate / 2 * 3;
                 Claim { plan, need: if sender.wants_more() { u64::MAX } else { some } }
             })
             .collect();
-        let mut rates = allocate(link.mul_ratio(GRANTED, 100), terms, &claims);
-        spread(link.mul_ratio(GRANTED, 100), terms, &claims, &mut rates);
-        let mut all: BTreeMap<PeerId, Part> = here
+        let mut rates = allocate(link.mul_ratio(MAX_GRANTED_PERCENT, 100), terms, &claims);
+        spread(link.mul_ratio(MAX_GRANTED_PERCENT, 100), terms, &claims, &mut rates);
+        let mut all: BTreeMap<PeerId, Allocation> = here
             .iter()
-            .map(|&(id, plan)| (id, Part { id, rate: bounds.least(plan), busy: false }))
+            .map(|&(id, plan)| (id, Allocation { id, rate: bounds.least(plan), busy: false }))
             .collect();
         for (&(id, plan, sender), rate) in busy.iter().zip(rates) {
-            // Who sends little may begin with what the silent may begin with.
+            // A terminal that sends little gets at least the starting rate of silent ones.
             let least = if sender.wants_more() { 1 } else { bounds.least(plan) };
-            all.insert(id, Part { id, rate: rate.max(least), busy: true });
+            all.insert(id, Allocation { id, rate: rate.max(least), busy: true });
         }
         all.into_values().collect()
     }
 }
 
-/// What one terminal may send.
+/// The allocation of one terminal.
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct Allocation {
     id: PeerId,
     /// Bits per second.
     rate: u64,
-    /// It sends.
+    /// Whether it sends.
     busy: bool,
 }
 
-/// Gives what `rates` leave of `link` to the same terminals by weight: what nobody wants now is
-/// theirs who may want it next, within peaks and totals.
+/// Distributes the rest of `link` after `rates` among the same terminals by weight, within their
+/// peak and aggregate rates, so that their demand can grow.
 fn spread(link: BitRate, terms: &[Terms], claims: &[Claim], rates: &mut [u64]) {
     let Some(left) = BitRate::new(link.as_bps().saturating_sub(rates.iter().sum())) else { return };
     let mut used = vec![0u64; terms.len()];
@@ -309,11 +315,11 @@ fn spread(link: BitRate, terms: &[Terms], claims: &[Claim], rates: &mut [u64]) {
     }
 }
 
-/// What a terminal of each plan may have at least and at most.
+/// Minimum and maximum allocation of a terminal of each plan.
 struct Bounds<'a> {
     link: u64,
     terms: &'a [Terms],
-    /// Terminals here, and those of each plan.
+    /// Number of terminals, and of those of each plan.
     here: u64,
     of_plan: Vec<u64>,
 }
@@ -331,16 +337,16 @@ impl<'a> Bounds<'a> {
         self.terms.get(plan).map(|terms| terms.rates).unwrap_or_default()
     }
 
-    /// What one terminal may have, all others being silent.
+    /// Returns the maximum rate of one terminal while all others are silent.
     fn most(&self, plan: usize) -> u64 {
         let rates = self.rates(plan);
         let of = |rate: Option<BitRate>| rate.map_or(u64::MAX, BitRate::as_bps);
         self.link.min(of(rates.peak)).min(of(rates.total))
     }
 
-    /// What a silent one may begin with.
+    /// Returns the rate at which a silent terminal may start.
     fn least(&self, plan: usize) -> u64 {
-        let begin = |rate: u64, count: u64| (rate / FLOOR).max(rate / count.max(1));
+        let begin = |rate: u64, count: u64| (rate / START_DIVISOR).max(rate / count.max(1));
         let rates = self.rates(plan);
         let mut floor = begin(self.link, self.here).max(FLOOR_LEAST);
         if let Some(total) = rates.total {
@@ -360,14 +366,14 @@ mod tests {
 
     /// RLY-7.5
     #[test]
-    fn who_sends_beyond_his_grant_for_long_is_counted() {
+    fn grant_overuse_is_counted_after_three_seconds() {
         let config = RelayConfig::new("boat");
         let mut hub = Hub::new(&RelayConfig::new("hub"), RngStream::new(1, 0, "hub"));
         let start = Instant::ZERO + Span::from_secs(1);
         let mut boat = crate::Relay::terminal(&config, start, RngStream::new(1, 0, "boat"));
         let from = "192.0.2.1:4500".parse().expect("an address");
         let mut buffer = [0; 1500];
-        // Hello, Welcome, and a first word.
+        // Hello, Welcome, and the first segment.
         for _ in 0..2 {
             let mut batch = crate::TransmitBatch::new(&mut buffer, 1);
             if boat.poll_transmit(start, &mut batch).is_some() {
@@ -384,46 +390,50 @@ mod tests {
         let mut grants = Grants::default();
         let count = |grants: &mut Grants, octets: u64, periods: u32| {
             for _ in 0..periods {
-                grants.came(grants.looked, id, octets, None);
-                let now = grants.looked + PERIOD;
-                grants.look(now);
+                grants.on_received(grants.period_start, id, octets, None);
+                let now = grants.period_start + PERIOD;
+                grants.close_period(now);
             }
             grants.of(id).1
         };
-        grants.looked = start;
-        grants.came(start, id, 0, None);
+        grants.period_start = start;
+        grants.on_received(start, id, 0, None);
         grants.senders.get_mut(&id).expect("noted").granted = Some(1_000_000);
-        // A quarter of a second at 1 Mbit/s are 31,250 octets.
+        // A quarter of a second at 1 Mbit/s is 31,250 octets.
         assert_eq!(count(&mut grants, 39_000, 40), 0, "less than a quarter too much");
-        assert_eq!(count(&mut grants, 50_000, BEYOND - 1), 0, "not for long enough");
+        assert_eq!(count(&mut grants, 50_000, OVERUSE_PERIODS - 1), 0, "not for long enough");
         assert_eq!(count(&mut grants, 50_000, 1), 1);
-        assert_eq!(count(&mut grants, 50_000, 2 * BEYOND), 3);
+        assert_eq!(count(&mut grants, 50_000, 2 * OVERUSE_PERIODS), 3);
     }
 
     /// RLY-7.4
     #[test]
-    fn who_says_that_much_waits_and_sends_little_is_believed_for_two_seconds() {
-        let mut liar = Sender { granted: Some(1_000_000), waiting: 1 << 40, ..Sender::default() };
-        for _ in 1..SILENT {
-            liar.note_use(100_000);
-            assert!(liar.wants_more());
+    fn unused_grants_expire_after_two_seconds() {
+        let mut idle = TerminalUsage {
+            granted: Some(1_000_000),
+            waiting: 1 << 40,
+            ..TerminalUsage::default()
+        };
+        for _ in 1..SILENT_PERIODS {
+            idle.note_use(100_000);
+            assert!(idle.wants_more());
         }
-        liar.note_use(100_000);
-        assert!(!liar.wants_more());
-        // Who can send no more than that stays where he is with the little that he is told then.
-        liar.granted = Some(150_000);
+        idle.note_use(100_000);
+        assert!(!idle.wants_more());
+        // A terminal that cannot send more stays at the small grant that it then receives.
+        idle.granted = Some(150_000);
         for _ in 0..100 {
-            liar.note_use(100_000);
-            assert!(!liar.wants_more());
+            idle.note_use(100_000);
+            assert!(!idle.wants_more());
         }
-        // Who sends all that he may is believed again.
-        liar.rate = 149_000;
-        liar.note_use(149_000);
-        assert!(liar.wants_more());
-        liar.granted = Some(1_000_000);
-        liar.rate = 500_000;
-        liar.note_use(500_000);
-        assert!(liar.wants_more(), "half of it is on its way to all of it");
+        // A terminal that uses its whole grant is believed again.
+        idle.rate = 149_000;
+        idle.note_use(149_000);
+        assert!(idle.wants_more());
+        idle.granted = Some(1_000_000);
+        idle.rate = 500_000;
+        idle.note_use(500_000);
+        assert!(idle.wants_more(), "half of it is on its way to all of it");
     }
 
     fn up(committed: u64, peak: u64, total: u64) -> Terms {
@@ -432,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_wants_goes_no_further_than_peaks_and_totals() {
+    fn unused_rate_is_spread_within_peaks_and_aggregates() {
         let terms = [up(0, 0, 0), up(0, 300, 500)];
         let claims = [(1, u64::MAX), (1, 50), (0, 100)].map(|(plan, need)| Claim { plan, need });
         let link = BitRate::from_bps(1_000);
@@ -443,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_terminal_begins_with_no_more_than_its_plan_may_have() {
+    fn starting_rates_are_limited_by_the_plan() {
         let terms = [up(0, 0, 0), up(0, 0, 160_000), up(500_000, 600_000, 0), up(0, 40_000, 0)];
         let link = BitRate::from_mbps(4);
         let here: Vec<(PeerId, usize)> = Vec::new();

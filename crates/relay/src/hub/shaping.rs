@@ -1,6 +1,7 @@
-//! The forward link as a whole: who may send on it, and when.
+//! Scheduling of the forward link among terminals.
 //!
-//! Without a rate there is nothing to share, and each session sends as its own controller finds.
+//! Without a configured rate there is no scheduling, and each session sends at the rate of its
+//! controller.
 
 use super::Hub;
 use crate::plan::{Claim, Plan, Ready, Shaper, Terms, Turn, allocate};
@@ -9,25 +10,24 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use units::{BitRate, Instant, Span};
 
-/// The part of the link's rate, in thousandths, that is not used, so that no queue stands in front
-/// of it (XSTP-8.1.6).
+/// Unused part of the link's rate in thousandths, so that no queue builds in front of it
+/// (XSTP-8.1.6).
 const HEADROOM: u64 = 2;
 
-/// When what waits for its terminal's turn is looked at again, if that has not come: a share may
-/// have grown, and timers run.
+/// Interval of checks of data that waits for its terminal's turn: shares may grow, and timers run.
 const AGAIN: Span = Span::from_millis(10);
 
-/// Plans, and who has which.
+/// Plans, and their assignment to terminals.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plans {
-    /// All of them; the first is that of terminals that have no other.
+    /// All plans; the first is for terminals without another.
     pub plans: Vec<Plan>,
-    /// Numbers of plans, by the names of terminals.
+    /// Indices of plans by the names of terminals.
     pub terminals: BTreeMap<String, usize>,
 }
 
 impl Default for Plans {
-    /// One plan for all: no commitments, equal shares.
+    /// Returns one plan for all: no commitments, equal shares.
     fn default() -> Self {
         let usual = Plan { name: "default".into(), weight: 1, ..Plan::default() };
         Self { plans: vec![usual], terminals: BTreeMap::new() }
@@ -35,7 +35,7 @@ impl Default for Plans {
 }
 
 impl Plans {
-    /// The number of the plan of the terminal called `name`.
+    /// Returns the index of the plan of the terminal `name`.
     pub fn of(&self, name: &str) -> usize {
         self.terminals.get(name).copied().filter(|&plan| plan < self.plans.len()).unwrap_or(0)
     }
@@ -45,7 +45,7 @@ impl Plans {
     }
 }
 
-/// The shaper of a link whose rate is known.
+/// Returns a shaper, if the link's rate is known.
 pub(super) fn shaper(rate: Option<BitRate>, plans: &Plans) -> Option<Shaper<PeerId>> {
     rate.map(|rate| Shaper::new(paced(rate), &plans.down()))
 }
@@ -54,22 +54,22 @@ fn paced(rate: BitRate) -> BitRate {
     rate.mul_ratio(1_000 - HEADROOM, 1_000)
 }
 
-/// What a terminal may have.
+/// A terminal's plan, commitment and grant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
     /// The name of its plan.
     pub plan: Option<String>,
-    /// What is committed to it on the way from the hub.
+    /// Its committed rate in the direction from the hub.
     pub committed: Option<BitRate>,
-    /// What it was told that it may send.
+    /// Its rate grant.
     pub granted: Option<BitRate>,
-    /// Times that it sent more for seconds on end.
+    /// Number of times that it exceeded its grant for seconds.
     pub grant_overuse: u64,
 }
 
 impl Hub {
-    /// What each terminal that has something to send to it has of the link by now, bits per
-    /// second; empty where there is nothing to share.
+    /// Returns the allocation of each terminal with queued data, bits per second; empty without a
+    /// configured rate.
     pub fn shares(&self) -> BTreeMap<PeerId, u64> {
         let (Some(shaper), Some(rate)) = (&self.shaper, self.config.send_rate) else {
             return BTreeMap::new();
@@ -81,7 +81,7 @@ impl Hub {
         busy.into_iter().zip(allocate(paced(rate), &self.plans.down(), &claims)).collect()
     }
 
-    /// What a terminal may have.
+    /// Returns a terminal's plan, commitment and grant.
     pub fn standing(&self, id: PeerId) -> Standing {
         let plan = self.plans.plans.get(self.plan_of(id));
         let (granted, grant_overuse) = self.grants.of(id);
@@ -93,12 +93,12 @@ impl Hub {
         }
     }
 
-    /// The number of a terminal's plan.
+    /// Returns the index of a terminal's plan.
     pub(super) fn plan_of(&self, id: PeerId) -> usize {
         self.association.name(id).map_or(0, |name| self.plans.of(name))
     }
 
-    /// Takes other plans, which hold at once for terminals that are here as well.
+    /// Replaces the plans, also for connected terminals.
     pub fn set_plans(&mut self, plans: Plans) {
         let plans = if plans.plans.is_empty() { Plans::default() } else { plans };
         if plans != self.plans {
@@ -107,12 +107,12 @@ impl Hub {
         }
     }
 
-    /// The plans.
+    /// Returns the plans.
     pub fn plans(&self) -> &Plans {
         &self.plans
     }
 
-    /// The link, its rate or the plans are others than before.
+    /// Applies a change of the link, its rate or the plans.
     pub(super) fn reshape(&mut self) {
         self.shaper = shaper(self.config.send_rate, &self.plans);
         let ids: Vec<PeerId> = self.peers.keys().copied().collect();
@@ -121,7 +121,7 @@ impl Hub {
         }
     }
 
-    /// A terminal takes its place on the link.
+    /// Adds a terminal to the scheduling.
     pub(super) fn join(&mut self, id: PeerId) {
         let plan = self.plan_of(id);
         if let Some(shaper) = &mut self.shaper {
@@ -135,7 +135,7 @@ impl Hub {
         let receive = self.config.receive_rate;
         let held = self.shaper.is_some();
         if let Some(peer) = self.peers.get_mut(&id) {
-            // A controller that is told a rate anew forgets what it has found out.
+            // A controller discards its estimates when its rate is set.
             if peer.relay.rates() != (send, receive) {
                 peer.relay.set_rates(send, receive);
             }
@@ -144,7 +144,7 @@ impl Hub {
         self.due.touch(id);
     }
 
-    /// Notes when the terminal wants to be called, and what it has to send.
+    /// Updates the terminal's timer and its queued data.
     pub(super) fn note(&mut self, now: Instant, id: PeerId) {
         let at = self.attention(id);
         let Some(peer) = self.peers.get(&id) else {
@@ -155,8 +155,8 @@ impl Hub {
         if let Some(shaper) = &mut self.shaper {
             let wanted = peer.relay.data_due();
             let waits = at.is_some_and(|at| at <= now) && shaper.is_ahead(now, id);
-            // A session that may send again before the line has room has not stopped: its place in
-            // the order would be lost to members that are ahead of it.
+            // A session that may send before the link has room counts as ready; otherwise terminals
+            // above their share would precede it.
             let room = now.max(shaper.room_at());
             let ready = match wanted {
                 Some(from) if from <= room => peer.relay.readiness(),
@@ -173,13 +173,13 @@ impl Hub {
         self.due.note(id, at.map(|at| at.max(now)));
     }
 
-    /// Whether all that goes to a terminal waits for its turn: what it has caused to be sent
-    /// without data has taken more than its share.
+    /// Returns whether all packets for a terminal wait for its turn, because its packets without
+    /// data have exceeded its share.
     pub(super) fn is_ahead(&self, now: Instant, id: PeerId) -> bool {
         self.shaper.as_ref().is_some_and(|shaper| shaper.is_ahead(now, id))
     }
 
-    /// When a terminal wants to be called, its turns on the link apart.
+    /// Returns the time of a terminal's next timer, except for its turns on the link.
     pub(super) fn attention(&self, id: PeerId) -> Option<Instant> {
         let peer = self.peers.get(&id)?;
         let waiting = (!peer.relay.is_connected()).then_some(peer.session_by);
@@ -192,7 +192,7 @@ impl Hub {
         now: Instant,
         batch: &mut TransmitBatch<'_>,
     ) -> Option<(SocketAddr, Transmit)> {
-        // Who turns out to have nothing leaves, so the number of turns is bounded.
+        // A terminal without data is removed, which bounds the number of turns.
         for _ in 0..=self.peers.len() {
             let turn = self.shaper.as_mut()?.next(now)?;
             let id = turn.member;
@@ -205,7 +205,7 @@ impl Hub {
             }
             self.note(now, id);
             if sent.is_some() {
-                // What goes without data may be due behind it.
+                // Packets without data may be due next.
                 self.due.touch(id);
                 return sent;
             }
@@ -216,7 +216,7 @@ impl Hub {
         None
     }
 
-    /// Charges what is in `batch`: sent in its turn, or beside all turns.
+    /// Accounts the datagrams in `batch`, which were sent in a turn or out of turn.
     pub(super) fn charge(
         &mut self,
         now: Instant,

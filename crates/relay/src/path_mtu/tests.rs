@@ -1,4 +1,4 @@
-//! One side's search over a path that drops what is too large, and more.
+//! Tests of one side's discovery on simulated paths.
 
 use super::*;
 use units::RngStream;
@@ -12,23 +12,23 @@ enum Back {
     Data(usize),
 }
 
-/// A path, a prober before it and a peer behind it.
+/// A path with a prober and its peer.
 struct Bench {
     now: Instant,
     prober: PathMtu,
-    way: Conditions,
-    /// What passes now.
+    conditions: Conditions,
+    /// Current path MTU.
     takes: usize,
-    /// What this host's own link takes.
+    /// MTU of the host's own link.
     link: usize,
     loss: f64,
     dark: bool,
-    /// Full packets are sent all the time.
+    /// Full packets are sent continuously.
     busy: bool,
-    /// What is on its way back, and when it arrives.
+    /// Messages on the reverse path, with their arrival times.
     back: VecDeque<(Instant, Back)>,
     rng: RngStream,
-    /// IP bytes of probes sent.
+    /// IP octets of the Probes sent.
     probed: u64,
     probes: u64,
     smallest: usize,
@@ -36,7 +36,7 @@ struct Bench {
 
 impl Bench {
     fn new(most: usize, takes: usize) -> Self {
-        let way = Conditions {
+        let conditions = Conditions {
             round_trip: Span::from_millis(600),
             rate: Some(BitRate::from_mbps(10)),
             back: Some(BitRate::from_mbps(1)),
@@ -50,7 +50,7 @@ impl Bench {
         Self {
             now,
             prober,
-            way,
+            conditions,
             takes,
             link: usize::MAX,
             loss: 0.0,
@@ -81,24 +81,25 @@ impl Bench {
         while self.back.front().is_some_and(|(at, _)| *at <= self.now) {
             match self.back.pop_front().expect("there is one").1 {
                 Back::Answer(number, size) => {
-                    let mut word = [0; word::ANSWER];
-                    word::write_answer(number, size, &mut word);
-                    assert!(self.prober.handle(self.now, Sealed::ProbeAck, &word, 32));
+                    let mut message = [0; message::ANSWER];
+                    message::write_answer(number, size, &mut message);
+                    assert!(self.prober.handle(self.now, Sealed::ProbeAck, &message, 32));
                 }
                 Back::Data(size) => self.prober.data_acknowledged(size),
             }
         }
-        while let Some(outgoing) = self.prober.poll_transmit(self.now, &self.way) {
+        while let Some(outgoing) = self.prober.poll_transmit(self.now, &self.conditions) {
             let Outgoing::Probe { number, size } = outgoing else { panic!("nobody probes here") };
             assert_eq!(PathMtu::room(outgoing, OVERHEAD) + OVERHEAD, size);
             if size > self.link {
-                self.prober.refused(size);
+                self.prober.on_emsgsize(size);
                 continue;
             }
             self.probed += size as u64;
             self.probes += 1;
             if self.passes(size) && self.passes(60) {
-                self.back.push_back((self.now + self.way.round_trip, Back::Answer(number, size)));
+                self.back
+                    .push_back((self.now + self.conditions.round_trip, Back::Answer(number, size)));
             }
         }
         let due = self.prober.poll_timeout();
@@ -106,9 +107,9 @@ impl Bench {
         if self.busy {
             let size = self.prober.current();
             self.prober.data_sent(self.now, size);
-            // A STAT is one of many: it is as good as never lost.
+            // STATs are frequent, so a single loss has no effect.
             if self.passes(size) {
-                self.back.push_back((self.now + self.way.round_trip, Back::Data(size)));
+                self.back.push_back((self.now + self.conditions.round_trip, Back::Data(size)));
             }
         }
         self.smallest = self.smallest.min(self.prober.current());
@@ -117,7 +118,7 @@ impl Bench {
 
 /// RLY-5.2, RLY-5.3
 #[test]
-fn a_path_that_takes_all_is_found_out_by_one_probe() {
+fn the_maximum_size_is_found_by_one_probe() {
     let mut bench = Bench::new(1500, 1500);
     bench.step();
     assert_eq!(bench.prober.current(), 1200, "until something larger was answered");
@@ -136,7 +137,7 @@ fn any_size_is_found_to_within_eight_bytes() {
             bench.busy = true;
             bench.run(Span::from_secs(120));
             let (found, there) = (bench.prober.current(), takes.min(most));
-            assert!(found <= there && there - found < CLOSE, "{found} of {there}");
+            assert!(found <= there && there - found < MIN_STEP, "{found} of {there}");
             if COMMON.contains(&there) {
                 assert_eq!(found, there, "a common size is found exactly");
             }
@@ -146,12 +147,12 @@ fn any_size_is_found_to_within_eight_bytes() {
 
 /// RLY-5.6
 #[test]
-fn what_the_kernel_says_is_tried_first_and_not_believed() {
+fn kernel_hints_are_probed_first() {
     let mut bench = Bench::new(1500, 1400);
     bench.prober.set_hint(1400);
     bench.run(Span::from_millis(650));
     assert_eq!(bench.prober.current(), 1400);
-    // A lie, above or below, changes nothing in the end.
+    // A wrong value, above or below, has no effect on the result.
     for lie in [700, 1490] {
         let mut bench = Bench::new(1500, 1400);
         bench.prober.set_hint(lie);
@@ -164,9 +165,9 @@ fn what_the_kernel_says_is_tried_first_and_not_believed() {
     }
 }
 
-/// RLY-5.6: what a router says about a path that did shrink is acted upon within a few round trips.
+/// RLY-5.6: an ICMP message for a path whose MTU has decreased takes effect within a few RTTs.
 #[test]
-fn a_router_that_speaks_makes_it_quick() {
+fn an_icmp_message_speeds_up_the_detection() {
     let mut bench = Bench::new(1500, 1500);
     bench.busy = true;
     bench.run(Span::from_secs(5));
@@ -178,7 +179,7 @@ fn a_router_that_speaks_makes_it_quick() {
 
 /// RLY-5.5
 #[test]
-fn a_path_that_shrinks_without_a_word_is_noticed_by_its_silence() {
+fn an_mtu_black_hole_is_detected_without_icmp() {
     let mut bench = Bench::new(1500, 1500);
     bench.busy = true;
     bench.run(Span::from_secs(5));
@@ -187,7 +188,7 @@ fn a_path_that_shrinks_without_a_word_is_noticed_by_its_silence() {
     assert!(bench.prober.current() <= 1400, "{}", bench.prober.current());
     bench.run(Span::from_secs(60));
     assert_eq!(bench.prober.current(), 1400);
-    // And below what nearly every path takes.
+    // Also below the base PLPMTU.
     bench.takes = 700;
     bench.run(Span::from_secs(20));
     assert!(bench.prober.current() <= 700);
@@ -197,19 +198,19 @@ fn a_path_that_shrinks_without_a_word_is_noticed_by_its_silence() {
 
 /// RLY-5.7
 #[test]
-fn a_path_that_grows_is_found_after_ten_minutes() {
+fn a_larger_path_mtu_is_found_after_ten_minutes() {
     let mut bench = Bench::new(1500, 1400);
     bench.run(Span::from_secs(120));
     bench.takes = 1500;
-    bench.run(AGAIN - Span::from_secs(120));
+    bench.run(RAISE_INTERVAL - Span::from_secs(120));
     assert_eq!(bench.prober.current(), 1400);
     bench.run(Span::from_secs(121));
     assert_eq!(bench.prober.current(), 1500);
 }
 
-/// RLY-5.4: neither random loss nor an outage is taken for a path that shrank.
+/// RLY-5.4: neither random loss nor an outage counts as a decrease.
 #[test]
-fn loss_and_outages_do_not_shrink_it() {
+fn loss_and_outages_do_not_reduce_the_size() {
     for seed in 0..40 {
         let mut bench = Bench::new(1500, 1500);
         bench.rng = RngStream::new(seed, 0, "path");
@@ -226,9 +227,9 @@ fn loss_and_outages_do_not_shrink_it() {
     }
 }
 
-/// RLY-5.4: with a fifth of all packets lost each way it still finds what there is.
+/// RLY-5.4: the path MTU is found at 20 % loss in each direction.
 #[test]
-fn loss_does_not_hide_what_the_path_takes() {
+fn the_path_mtu_is_found_despite_loss() {
     let mut right = 0;
     for seed in 0..40 {
         let mut bench = Bench::new(1500, 1400);
@@ -241,9 +242,9 @@ fn loss_does_not_hide_what_the_path_takes() {
     assert!(right >= 36, "{right} of 40");
 }
 
-/// RLY-5.4: in an outage probes become rare.
+/// RLY-5.4: in an outage probes are rare.
 #[test]
-fn an_outage_is_not_filled_with_probes() {
+fn probes_are_rare_in_an_outage() {
     let mut bench = Bench::new(1500, 1500);
     bench.dark = true;
     bench.run(Span::from_secs(600));
@@ -255,92 +256,92 @@ fn an_outage_is_not_filled_with_probes() {
 
 /// RLY-5.8
 #[test]
-fn probes_take_a_twentieth_of_a_narrow_way() {
+fn probes_take_a_twentieth_of_a_low_rate_path() {
     let mut bench = Bench::new(1500, 1300);
-    bench.way.rate = Some(BitRate::from_kbps(16));
-    bench.way.back = None;
+    bench.conditions.rate = Some(BitRate::from_kbps(16));
+    bench.conditions.back = None;
     bench.run(Span::from_secs(100));
-    // A twentieth of 200,000 bytes, and what was under way at the end.
+    // A twentieth of 200,000 bytes, and packets in flight at the end.
     assert!(bench.probed <= 10_000 + 2_100, "{}", bench.probed);
-    // Where a packet would take more than a second it is not worth having.
+    // A size whose serialization takes more than a second is not used.
     let mut bench = Bench::new(1500, 1300);
-    bench.way.rate = Some(BitRate::from_kbps(1));
+    bench.conditions.rate = Some(BitRate::from_kbps(1));
     bench.run(Span::from_secs(600));
     assert_eq!(bench.probes, 0);
-    // A narrow way back: answers take a twentieth of it.
+    // On a low-rate reverse path, ProbeAcks take a twentieth of the rate.
     let mut bench = Bench::new(1500, 1300);
-    bench.way.back = Some(BitRate::from_kbps(1));
+    bench.conditions.back = Some(BitRate::from_kbps(1));
     bench.run(Span::from_secs(600));
-    let answers = bench.probes * (word::ANSWER + OVERHEAD) as u64;
-    assert!(answers <= 600 * 125 / PART + 120, "{answers}");
-    // Without a rate there is no knowing.
+    let answers = bench.probes * (message::ANSWER + OVERHEAD) as u64;
+    assert!(answers <= 600 * 125 / PROBE_DIVISOR + 120, "{answers}");
+    // Without a rate nothing is probed.
     let mut bench = Bench::new(1500, 1500);
-    bench.way.rate = None;
+    bench.conditions.rate = None;
     bench.busy = true;
     bench.run(Span::from_secs(60));
     assert_eq!(bench.probes, 0);
-    bench.way.rate = Some(BitRate::from_kbps(8));
+    bench.conditions.rate = Some(BitRate::from_kbps(8));
     bench.run(Span::from_secs(60));
     assert_eq!(bench.probes, 0);
-    bench.way.rate = Some(BitRate::from_kbps(12));
+    bench.conditions.rate = Some(BitRate::from_kbps(12));
     bench.run(Span::from_secs(20));
     assert_eq!(bench.prober.current(), 1500, "once there is one it begins");
 }
 
-/// RLY-5.6: the host's own link is certain, and costs no round trip.
+/// RLY-5.6: the error of the host's own link is reliable, and costs no RTT.
 #[test]
-fn what_the_own_link_refuses_is_not_asked_again() {
+fn sizes_above_the_mtu_of_the_own_link_are_not_probed() {
     let mut bench = Bench::new(9000, 9000);
     bench.prober.set_hint(1500);
     bench.link = 1500;
     bench.run(Span::from_secs(2));
     assert_eq!(bench.prober.current(), 1500);
-    // The link shrinks under it: no packet is tried at a size that cannot leave.
-    bench.prober.refused(1500);
+    // The link's MTU decreases: no packet is sent at a size that cannot leave.
+    bench.prober.on_emsgsize(1500);
     assert_eq!(bench.prober.current(), 1200);
 }
 
 /// RLY-5.6
 #[test]
-fn a_peer_that_moved_is_probed_again() {
+fn a_path_change_starts_probing() {
     let mut bench = Bench::new(1500, 1500);
     bench.run(Span::from_secs(5));
     bench.takes = 1280;
-    bench.prober.moved();
+    bench.prober.on_path_change();
     bench.run(Span::from_secs(30));
     assert_eq!(bench.prober.current(), 1280);
 }
 
 /// RLY-5.1
 #[test]
-fn answers_are_few_and_say_what_arrived() {
+fn probe_acks_are_bounded_and_contain_the_received_size() {
     let mut path = PathMtu::new(1500);
     for number in 0..100u32 {
         assert!(path.handle(Instant::ZERO, Sealed::Probe, &number.to_be_bytes(), 1472));
     }
-    let way = Bench::new(1500, 1500).way;
+    let conditions = Bench::new(1500, 1500).conditions;
     let mut answers = Vec::new();
-    while let Some(answer) = path.poll_transmit(Instant::ZERO, &way) {
+    while let Some(answer) = path.poll_transmit(Instant::ZERO, &conditions) {
         answers.push(answer);
     }
     assert_eq!(answers.len(), MAX_ANSWERS);
     assert_eq!(answers[0], Outgoing::Answer { number: 0, size: 1472 });
-    let mut payload = [0; word::ANSWER];
+    let mut payload = [0; message::ANSWER];
     assert_eq!(PathMtu::write(answers[0], &mut payload), Sealed::ProbeAck);
     assert!(!path.handle(Instant::ZERO, Sealed::Probe, &[1, 2], 26));
     assert!(!path.handle(Instant::ZERO, Sealed::ProbeAck, &[0; 7], 31));
 }
 
-/// RLY-5.6: a refusal of a packet smaller than the smallest is survived, whoever says so.
+/// RLY-5.6: a refusal of a packet below the minimum has no effect, from any source.
 #[test]
-fn nothing_is_smaller_than_the_smallest() {
+fn the_size_stays_above_the_minimum() {
     for size in [0, 1, MIN_MTU - 1, MIN_MTU] {
         let mut bench = Bench::new(1500, 1500);
         bench.run(Span::from_secs(10));
-        bench.prober.refused(size);
+        bench.prober.on_emsgsize(size);
         bench.run(Span::from_secs(10));
         assert!(bench.prober.current() >= MIN_MTU, "{size}");
-        // What it has refused is looked for again after ten minutes.
+        // The on_emsgsize size is probed again after ten minutes.
         bench.run(Span::from_secs(700));
         assert_eq!(bench.prober.current(), 1500, "{size}");
     }

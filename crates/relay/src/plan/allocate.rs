@@ -1,24 +1,24 @@
 //! Max-min fair rates: commitments first, the rest by weight.
 //!
-//! The rest is poured as water into vessels whose widths are the weights and whose heights are
-//! what each wants (progressive filling: Bertsekas and Gallager, *Data Networks*, 6.5.2).
+//! The rest is computed by progressive filling (Bertsekas and Gallager, *Data Networks*, 6.5.2):
+//! shares grow in proportion to the weights until the demand of each participant is met.
 
 use super::{COMMITTED_MOST, Terms};
 use units::BitRate;
 
-/// What a terminal wants.
+/// A terminal's demand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// Which plan it has.
+    /// Index of its plan.
     pub plan: usize,
-    /// The rate that it would use, bits per second; `u64::MAX`: all that it gets.
+    /// The rate that it would use, bits per second; `u64::MAX`: unlimited.
     pub need: u64,
 }
 
-/// Who takes part in the sharing of what commitments leave.
+/// A participant in the sharing of the rate that commitments leave.
 struct Vessel {
     weight: u64,
-    /// What it takes at most.
+    /// Its maximum.
     room: u64,
     who: Who,
 }
@@ -28,10 +28,10 @@ enum Who {
     Group(usize),
 }
 
-/// The rate of each claim in bits per second, of a link with `capacity`, in the order of
-/// `claims`. A claim on a plan that does not exist gets nothing.
+/// Returns the rate of each claim in bits per second, on a link with `capacity`, in the order of
+/// `claims`. A claim on a plan that does not exist gets zero.
 ///
-/// Commitments that do not fit into 95 % of the link ([`COMMITTED_MOST`]) are met in proportion.
+/// Commitments above 95 % of the link ([`COMMITTED_MOST`]) are reduced in proportion.
 pub fn allocate(capacity: BitRate, plans: &[Terms], claims: &[Claim]) -> Vec<u64> {
     let capacity = capacity.as_bps();
     let mut limit: Vec<u64> = Vec::with_capacity(claims.len());
@@ -42,7 +42,7 @@ pub fn allocate(capacity: BitRate, plans: &[Terms], claims: &[Claim]) -> Vec<u64
         limit.push(most);
         rates.push(terms.map_or(0, |terms| most.min(terms.committed_bps())));
     }
-    // A plan's total holds for what is committed as well.
+    // A plan's aggregate rate also limits its committed rates.
     for (plan, terms) in plans.iter().enumerate() {
         scale(&mut rates, claims, |claim| claim.plan == plan, terms.total_bps());
     }
@@ -53,7 +53,7 @@ pub fn allocate(capacity: BitRate, plans: &[Terms], claims: &[Claim]) -> Vec<u64
     rates
 }
 
-/// Brings the rates of the claims that are `among` down to `most` in all.
+/// Reduces the rates of the claims that are `among` to a sum of `most`.
 fn scale(rates: &mut [u64], claims: &[Claim], among: impl Fn(&Claim) -> bool, most: u64) {
     let its = |(claim, _): &(&Claim, &mut u64)| among(claim);
     let sum: u128 =
@@ -65,10 +65,11 @@ fn scale(rates: &mut [u64], claims: &[Claim], among: impl Fn(&Claim) -> bool, mo
     }
 }
 
-/// Shares `left` by weight, in plans whose total is not reached, until none is beyond its own.
+/// Shares `left` by weight among plans whose aggregate rate is not reached, until none exceeds its
+/// own.
 fn share(left: u64, plans: &[Terms], claims: &[Claim], limit: &[u64], rates: &mut [u64]) {
     let base = rates.to_vec();
-    // Plans that are a vessel of their own: together, or held down by their total.
+    // Plans that are one participant: with a shared weight, or limited by their aggregate rate.
     let mut alone: Vec<bool> = plans.iter().map(|terms| terms.shared_weight).collect();
     let mut held: Vec<Option<u64>> = vec![None; plans.len()];
     loop {
@@ -103,7 +104,7 @@ fn share(left: u64, plans: &[Terms], claims: &[Claim], limit: &[u64], rates: &mu
                 }
             }
         }
-        // The total of a plan whose terminals share with all others binds the plan as a whole.
+        // The aggregate rate limits a plan as a whole, also if its terminals share with all others.
         let beyond = plans.iter().enumerate().position(|(plan, terms)| {
             !alone[plan] && sum_of(plan, claims, |at| rates[at]) > terms.total_bps()
         });
@@ -119,7 +120,7 @@ fn sum_of(plan: usize, claims: &[Claim], what: impl Fn(usize) -> u64) -> u64 {
     its.fold(0, |sum: u64, (at, _)| sum.saturating_add(what(at)))
 }
 
-/// Shares `part` evenly among a plan's terminals; returns what they took.
+/// Shares `part` evenly among a plan's terminals; returns the rate that they use.
 fn inside(plan: usize, part: u64, claims: &[Claim], limit: &[u64], rates: &mut [u64]) -> u64 {
     let its = claims.iter().enumerate().filter(|(_, claim)| claim.plan == plan);
     let vessels = its
@@ -135,9 +136,10 @@ fn inside(plan: usize, part: u64, claims: &[Claim], limit: &[u64], rates: &mut [
     taken
 }
 
-/// Pours `left` into vessels; what each takes. Exact but for less than a bit a second each.
+/// Distributes `left` among the participants; returns the rate of each, rounded down by less than 1
+/// bit/s.
 fn pour(mut left: u64, mut vessels: Vec<Vessel>) -> Vec<(Who, u64)> {
-    // First those who are full first.
+    // Those with the lowest maximum per weight come first.
     vessels.sort_by(|a, b| {
         let (a, b) = ((a.room, a.weight), (b.room, b.weight));
         (u128::from(a.0) * u128::from(b.1)).cmp(&(u128::from(b.0) * u128::from(a.1)))

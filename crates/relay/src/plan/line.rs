@@ -1,22 +1,22 @@
-//! The line that all share: when it has room.
+//! Pacer of the shared link.
 
 use units::{BitRate, Instant, Span};
 
-/// What may be caught up after a late call, as in sessions (XSTP-8.1.2).
+/// Maximum burst after a late call, as time at the rate, as in sessions (XSTP-8.1.2).
 const CATCH_UP: Span = Span::from_millis(20);
-/// What goes without asking may put others off by so much at most.
+/// Maximum delay that packets out of turn may cause to others.
 const AHEAD: Span = Span::from_millis(250);
-/// How long one terminal's turn takes, unless a packet takes longer.
+/// Duration of one terminal's turn, unless a packet takes longer.
 const TURN: Span = Span::from_millis(1);
 
-/// A pacer for everything that leaves by one line.
+/// Pacer of all packets on one link.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     rate: BitRate,
     next: Instant,
-    /// What `next` leaves out, in units of 1/rate nanoseconds.
+    /// Remainder of `next`, in units of 1/rate nanoseconds.
     rest: u64,
-    /// Nobody waits: time that passes is not owed.
+    /// No member has queued data, so the burst allowance does not grow.
     idle: bool,
 }
 
@@ -33,7 +33,7 @@ impl Line {
         (self.rate, self.rest) = (rate, 0);
     }
 
-    /// When there is room again.
+    /// Returns when there is room again.
     pub(super) fn next(&self) -> Instant {
         self.next
     }
@@ -46,7 +46,7 @@ impl Line {
         self.idle = true;
     }
 
-    /// Bytes of one turn.
+    /// Returns the bytes of one turn.
     pub(super) fn turn(&self) -> usize {
         usize::try_from(self.rate.bytes_in(TURN)).unwrap_or(usize::MAX).max(1)
     }

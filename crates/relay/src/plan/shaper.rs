@@ -1,17 +1,17 @@
-//! Whose turn it is on the line, packet by packet.
+//! Packet scheduler of the shared link.
 //!
 //! ```text
-//!   ready? ─▶ urgent, and not far ahead of its share ─▶ else behind its commitment, who waits
-//!             longest ─▶ else who has had least for its weight
+//!   ready? ─▶ urgent, not far above its share ─▶ else the member furthest below its commitment
+//!             ─▶ else the member with the least service per weight
 //! ```
 //!
-//! What is left of commitments is shared by start-time fair queueing (Goyal, Vin, Cheng:
-//! *Start-time Fair Queuing*, SIGCOMM 1996): each member has a tag that grows by what it sends
-//! over its weight, the least tag goes next, and a member that comes back starts at the least tag
-//! of those that want something. It needs to know neither lengths in advance nor a rate, so what is
-//! served in between by commitment or urgency does no harm. Commitments are virtual clocks
-//! (Zhang: *VirtualClock*, SIGCOMM 1990) that never fall behind for what is idle. Every operation
-//! takes logarithmic time in terminals and linear time in plans.
+//! The rate that commitments leave is shared by start-time fair queueing (Goyal, Vin, Cheng:
+//! *Start-time Fair Queuing*, SIGCOMM 1996): each member has a start tag that grows by the octets
+//! sent divided by its weight, the member with the lowest tag is served next, and a member that
+//! becomes active starts at the lowest tag of the active ones. It needs neither packet lengths in
+//! advance nor a rate, so service for commitments or urgency in between does not disturb it.
+//! Commitments are virtual clocks (Zhang: *VirtualClock*, SIGCOMM 1990) that do not accumulate
+//! credit while idle. Every operation takes logarithmic time in terminals and linear time in plans.
 
 use super::line::Line;
 use super::{COMMITTED_MOST, Terms};
@@ -19,45 +19,45 @@ use core::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use units::{BitRate, Instant, Span};
 
-/// What a member that was idle may catch up of its commitment and its peak.
+/// Maximum credit of a member's committed and peak rate after an idle period.
 const CATCH_UP: Span = Span::from_millis(20);
-/// Tags are bytes over weights, in units of 2⁻²⁰.
+/// Tags are bytes divided by weights, in units of 2⁻²⁰.
 const FRACTION: u32 = 20;
-/// How far ahead of its share a terminal may come by urgent packets and by what goes beside its
-/// turns, and how far behind by a bound: what the line carries in this time, within these bytes.
+/// Maximum excess of a terminal over its share by urgent and out-of-turn packets, and maximum
+/// credit after a limit: the octets of the link in this time, within these bytes.
 const AHEAD: Span = Span::from_millis(25);
 const AHEAD_LEAST: u64 = 6_000;
 const AHEAD_MOST: u64 = 64_000;
 
-/// What a member has to send.
+/// Queued data of a member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ready {
-    /// Nothing that may go now.
+    /// No data that may be sent now.
     #[default]
     No,
-    /// Something.
+    /// Data.
     Yes,
-    /// Something that others should make way for.
+    /// Urgent data, which precedes others.
     Urgent,
 }
 
-/// Why a member has its turn.
+/// Reason for a member's turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
-    /// It is urgent, and the member is not far ahead of its share.
+    /// It has urgent data and is not far above its share.
     Urgency,
-    /// It has had less than is committed to it.
+    /// It is below its committed rate.
     Commitment,
-    /// It has had least for its weight.
+    /// It has the lowest tag.
     Weight,
 }
 
-/// A member's turn; [`Shaper::charge`] ends it.
+/// A member's turn, which [`Shaper::charge`] ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn<K> {
-    /// Whose.
+    /// The member.
     pub member: K,
-    /// Why.
+    /// The reason.
     pub by: By,
 }
 
@@ -65,49 +65,50 @@ pub struct Turn<K> {
 struct Member {
     plan: usize,
     ready: Ready,
-    /// It has reached its peak and waits.
+    /// It has reached its peak rate and waits.
     capped: bool,
-    /// The tag of what it sends next, on the clock of its plan, or on that of all.
+    /// Start tag of its next packet, on the clock of its plan or on the global clock.
     start: u128,
-    /// When what it has had is what is committed.
+    /// Virtual clock of its committed rate.
     committed_at: Instant,
-    /// When it may send again, by its peak.
+    /// Time at which it may send again within its peak rate.
     peak_at: Instant,
     octets: u64,
 }
 
-/// A plan, and those of its members that have something to send.
+/// A plan, and those of its members that have queued data.
 #[derive(Clone, Debug)]
 struct Group<K> {
     terms: Terms,
-    /// When it may send again, by its total.
+    /// Time at which the plan may send again within its aggregate rate.
     total_at: Instant,
-    /// If its members share by themselves: their clock.
+    /// If its members share a weight: the plan's own clock.
     clock: u128,
-    /// If they do: the plan's tag on the clock of all. Otherwise what is added to their tags.
+    /// If its members share a weight: the plan's tag on the global clock. Otherwise an offset of
+    /// their tags.
     start: u128,
     by_tag: BTreeSet<(u128, K)>,
     urgent: BTreeSet<(u128, K)>,
     by_commitment: BTreeSet<(Instant, K)>,
-    /// What is committed to those of its members that have something to send, bits per second.
+    /// Sum of the committed rates of its active members, bits per second.
     committed: u64,
 }
 
-/// Shares one line among members with plans.
+/// Shares one link among members with plans.
 #[derive(Clone, Debug)]
 pub struct Shaper<K> {
     line: Line,
     groups: Vec<Group<K>>,
     members: BTreeMap<K, Member>,
-    /// Who has reached its peak, and until when.
+    /// Members that have reached their peak rate, and until when.
     capped: BTreeSet<(Instant, K)>,
-    /// The clock of all: the least tag of those that wanted something, at the last turn.
+    /// The global clock: the lowest tag of active members at the last turn.
     clock: u128,
 }
 
 impl<K: Copy + Ord> Shaper<K> {
-    /// A shaper for a line with `rate`, and for members that have one of `plans`. At least one
-    /// plan is made if there is none.
+    /// Creates a shaper for a link with `rate`, and for members with one of `plans`. Without plans
+    /// it creates one.
     pub fn new(rate: BitRate, plans: &[Terms]) -> Self {
         let mut groups: Vec<Group<K>> = plans.iter().copied().map(Group::new).collect();
         if groups.is_empty() {
@@ -122,13 +123,13 @@ impl<K: Copy + Ord> Shaper<K> {
         }
     }
 
-    /// The line has another rate from now on.
+    /// Changes the rate of the link.
     pub fn set_rate(&mut self, rate: BitRate) {
         self.line.set_rate(rate);
     }
 
-    /// Takes a member in, with nothing to send, or gives it another plan. A plan that does not
-    /// exist is the first.
+    /// Adds a member without queued data, or changes its plan. An invalid index stands for the
+    /// first plan.
     pub fn join(&mut self, member: K, plan: usize) {
         let plan = if plan < self.groups.len() { plan } else { 0 };
         if self.members.get(&member).is_some_and(|known| known.plan == plan) {
@@ -147,28 +148,28 @@ impl<K: Copy + Ord> Shaper<K> {
         self.members.insert(member, new);
     }
 
-    /// Forgets a member.
+    /// Removes a member.
     pub fn leave(&mut self, member: K) {
         self.set_ready(Instant::ZERO, member, Ready::No);
         self.members.remove(&member);
     }
 
-    /// The plan of a member.
+    /// Returns the plan of a member.
     pub fn plan_of(&self, member: K) -> Option<usize> {
         self.members.get(&member).map(|member| member.plan)
     }
 
-    /// What a member has sent in all, octets.
+    /// Returns the octets that a member has sent in total.
     pub fn octets(&self, member: K) -> u64 {
         self.members.get(&member).map_or(0, |member| member.octets)
     }
 
-    /// Whether a member has something to send, as was last said.
+    /// Returns whether a member has queued data, as last set.
     pub fn is_ready(&self, member: K) -> bool {
         self.members.get(&member).is_some_and(|member| member.ready != Ready::No)
     }
 
-    /// Says what a member has to send.
+    /// Sets the state of a member's queued data.
     pub fn set_ready(&mut self, now: Instant, member: K, ready: Ready) {
         let Some(state) = self.members.get(&member).filter(|state| state.ready != ready) else {
             return;
@@ -194,7 +195,7 @@ impl<K: Copy + Ord> Shaper<K> {
         self.link(member);
     }
 
-    /// Whose turn it is at `now`; `None` when the line has no room, or nobody may send.
+    /// Returns the turn at `now`; `None` if the link has no room, or no member may send.
     pub fn next(&mut self, now: Instant) -> Option<Turn<K>> {
         while let Some(&(until, member)) = self.capped.first() {
             if until > now {
@@ -212,18 +213,18 @@ impl<K: Copy + Ord> Shaper<K> {
         }
         let turn = self.urgent(now).or_else(|| self.behind(now)).or_else(|| self.least(now));
         if turn.is_none() {
-            // All that want to send have had their peak.
+            // All members with queued data have reached their peak rate.
             self.line.idle();
         }
         turn
     }
 
-    /// Bytes for one turn: what the line carries in a millisecond; at least a packet is sent.
+    /// Returns the bytes of one turn: those of a millisecond; at least one packet is sent.
     pub fn turn_octets(&self) -> usize {
         self.line.turn()
     }
 
-    /// `octets` were sent in `turn`.
+    /// Accounts `octets` sent in `turn`.
     pub fn charge(&mut self, now: Instant, turn: Turn<K>, octets: u64) {
         self.line.charge(now, octets);
         self.settle(now, turn.member);
@@ -235,7 +236,7 @@ impl<K: Copy + Ord> Shaper<K> {
             member.octets += octets;
             let group = &mut self.groups[member.plan];
             if member.ready == Ready::No {
-                // It comes back, if only for this.
+                // The member becomes active, if only for this turn.
                 group.come_back(member, self.clock);
             }
             group.forgive(member, owed);
@@ -255,7 +256,8 @@ impl<K: Copy + Ord> Shaper<K> {
         self.link(turn.member);
     }
 
-    /// `octets` were sent without asking: control of a member's, or what is nobody's.
+    /// Accounts `octets` sent out of turn: control traffic of a member, or packets without a
+    /// member.
     pub fn charge_beside(&mut self, now: Instant, member: Option<K>, octets: u64) {
         match member.filter(|member| self.members.contains_key(member)) {
             Some(member) => self.charge(now, Turn { member, by: By::Weight }, octets),
@@ -263,9 +265,9 @@ impl<K: Copy + Ord> Shaper<K> {
         }
     }
 
-    /// Sets the clocks to where those stand who have had least of those that want something: who
-    /// comes back begins there. It holds whatever `member` is served for, or what it sent on a
-    /// line that nobody else wanted would be held against it later.
+    /// Sets the clocks to the lowest tags of the active members, where members that become active
+    /// start. This applies to any reason of `member`'s turn; otherwise packets on an uncontended
+    /// link would count against it later.
     fn settle(&mut self, now: Instant, member: K) {
         let nobody = self.open_groups(now).all(|group| group.by_tag.is_empty());
         self.clock = self.floor(now);
@@ -280,12 +282,12 @@ impl<K: Copy + Ord> Shaper<K> {
         }
     }
 
-    /// When the line has room again.
+    /// Returns when the link has room again.
     pub fn room_at(&self) -> Instant {
         self.line.next()
     }
 
-    /// When [`next`](Self::next) may have somebody.
+    /// Returns when [`next`](Self::next) may return a turn.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let waits = |group: &Group<K>| (!group.by_tag.is_empty()).then_some(group.total_at);
         let groups = self.groups.iter().filter_map(waits).min();
@@ -298,28 +300,27 @@ impl<K: Copy + Ord> Shaper<K> {
         self.groups.iter().filter(move |group| group.total_at <= now)
     }
 
-    /// Whether a member has had more than its share by so much that it has to wait for its turn,
-    /// whatever it has to send.
+    /// Returns whether a member is so far above its share that all its packets wait for its turn.
     pub fn is_ahead(&self, now: Instant, member: K) -> bool {
         let Some(state) = self.members.get(&member) else { return false };
         let group = &self.groups[state.plan];
         !self.may_go_first(group, state.start, self.floor(now))
     }
 
-    /// [`AHEAD`], in units of the clocks for a weight of one.
+    /// Returns [`AHEAD`] in units of the clocks for a weight of one.
     fn ahead(&self) -> u128 {
         let octets = self.line.rate().bytes_in(AHEAD).clamp(AHEAD_LEAST, AHEAD_MOST);
         u128::from(octets) << FRACTION
     }
 
-    /// Whether somebody of `group` whose tag is `start` is not far ahead, where those stand at
-    /// `all` who have had least.
+    /// Returns whether a member of `group` with the tag `start` is not far above its share; `all`
+    /// is the lowest tag of the global clock.
     fn may_go_first(&self, group: &Group<K>, start: u128, all: u128) -> bool {
         let ahead = self.ahead();
         let weight = u128::from(group.terms.weight());
         if group.terms.shared_weight {
             let floor = group.by_tag.first().map_or(0, |(tag, _)| *tag).max(group.clock);
-            // Several of its terminals may ask at once.
+            // Several of the plan's terminals may have urgent data at the same time.
             start <= floor + ahead && group.start <= all + 4 * ahead / weight
         } else {
             group.place(start) <= all + ahead / weight
@@ -339,7 +340,7 @@ impl<K: Copy + Ord> Shaper<K> {
             .map(|&(_, member)| Turn { member, by: By::Urgency })
     }
 
-    /// Where those are who have had least, of those who have something to send.
+    /// Returns the lowest tag of the active members.
     fn floor(&self, now: Instant) -> u128 {
         let least = self.open_groups(now).filter_map(Group::tag).min();
         least.map_or(self.clock, |least| least.max(self.clock))
@@ -363,7 +364,7 @@ impl<K: Copy + Ord> Shaper<K> {
         self.link_at(member, false);
     }
 
-    /// Puts a member where it waits: for its peak, unless that is known to `allow` it.
+    /// Queues a member by its state: waiting for its peak rate, unless `allow` is set.
     fn link_at(&mut self, member: K, allow: bool) {
         let Some(state) = self.members.get_mut(&member) else { return };
         if state.ready == Ready::No {
@@ -410,31 +411,31 @@ impl<K: Copy + Ord> Group<K> {
         }
     }
 
-    /// The tag, on the clock of all, of whoever goes first here.
+    /// Returns the lowest tag here, on the global clock.
     fn tag(&self) -> Option<u128> {
         self.by_tag.first().map(|(first, _)| self.place(*first))
     }
 
-    /// Where a member whose tag is `start` is on the clock of all.
+    /// Returns the tag `start` of a member on the global clock.
     fn place(&self, start: u128) -> u128 {
         if self.terms.shared_weight { self.start } else { self.start + start }
     }
 
-    /// What is committed here by now, bits per second, within the plan's total.
+    /// Returns the sum of the active commitments, bits per second, within the plan's aggregate
+    /// rate.
     fn bound(&self) -> u64 {
         self.committed.min(self.terms.total_bps())
     }
 
-    /// What is committed to a member, brought down to what the plan's total allows, and to its
-    /// part of the `most` that may be committed of `all`.
+    /// Returns a member's committed rate, reduced to the plan's aggregate rate, and to its part of
+    /// the `most` that may be committed of `all`.
     fn pace(&self, all: u64, most: u64) -> BitRate {
         let own = BitRate::from_bps(self.terms.committed_bps().max(1));
         let own = own.mul_ratio(self.bound(), self.committed.max(1));
         if all > most { own.mul_ratio(most, all) } else { own }
     }
 
-    /// A member that wanted nothing does: what it has not had meanwhile is not owed. `all` is the
-    /// clock of all.
+    /// Makes a member active, without credit for its idle time. `all` is the global clock.
     fn come_back(&mut self, member: &mut Member, all: u128) {
         if self.terms.shared_weight && self.by_tag.is_empty() {
             self.start = self.start.max(all);
@@ -444,16 +445,16 @@ impl<K: Copy + Ord> Group<K> {
         member.start = member.start.max(own);
     }
 
-    /// What its total has kept a plan from having is not owed later, but for the little by which
-    /// such a bound is uneven: before `member` is charged, it and all others here move on together,
-    /// until it or the first of the others that wait is at `owed`.
+    /// Discards the credit of a plan that its aggregate rate has limited, except for the unevenness
+    /// of such a limit: before `member` is charged, the tags of all members move up together, until
+    /// it or the first of the other active members is at `owed`.
     fn forgive(&mut self, member: &Member, owed: u128) {
         let first = self.by_tag.first().map_or(0, |(first, _)| *first);
         let furthest = self.place(member.start.max(first));
         self.start += owed.saturating_sub(furthest);
     }
 
-    /// A member has sent `octets` of what is shared by weight.
+    /// Accounts `octets` of a member in the sharing by weight.
     fn advance(&mut self, member: &mut Member, octets: u64) {
         let work = u128::from(octets) << FRACTION;
         let weight = u128::from(self.terms.weight());
@@ -465,7 +466,7 @@ impl<K: Copy + Ord> Group<K> {
         }
     }
 
-    /// A member has sent `octets`, as far as its peak and its plan's total go.
+    /// Accounts `octets` of a member in its peak rate and the plan's aggregate rate.
     fn cap(&mut self, member: &mut Member, now: Instant, octets: u64) {
         if let Some(peak) = self.terms.rates.peak {
             member.peak_at = member.peak_at.max(now - CATCH_UP) + peak.time_for(octets);

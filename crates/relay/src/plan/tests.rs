@@ -1,4 +1,4 @@
-//! The two ways of sharing, alone and held against each other.
+//! Tests of allocation and scheduling, separately and compared with each other.
 
 use super::{By, Claim, Rates, Ready, Shaper, Terms, allocate};
 use proptest::prelude::*;
@@ -33,7 +33,7 @@ fn commitments_come_first_and_weights_share_the_rest() {
 }
 
 #[test]
-fn a_plan_may_share_as_one_and_be_bounded_as_one() {
+fn a_plan_may_have_a_shared_weight_and_an_aggregate() {
     let together = Terms { shared_weight: true, ..terms(0, 0, 1) };
     let plans = [together, terms(0, 0, 1)];
     let of = claims(&[(0, ALL), (0, ALL), (1, ALL), (1, ALL)]);
@@ -46,7 +46,7 @@ fn a_plan_may_share_as_one_and_be_bounded_as_one() {
 }
 
 #[test]
-fn too_many_commitments_are_met_in_proportion_and_others_live() {
+fn excess_commitments_are_reduced_in_proportion() {
     let plans = [terms(8 * MBPS, 0, 1), terms(4 * MBPS, 0, 1), terms(0, 0, 1)];
     let shared = allocate(rate(10 * MBPS), &plans, &claims(&[(0, ALL), (1, ALL), (2, ALL)]));
     let twentieth = 10 * MBPS / 20;
@@ -58,7 +58,7 @@ fn too_many_commitments_are_met_in_proportion_and_others_live() {
 
 /// RLY-8.1
 #[test]
-fn who_has_had_much_beside_his_turns_is_ahead_until_others_have_had_as_much() {
+fn out_of_turn_service_delays_later_turns() {
     let together = Terms { shared_weight: true, ..terms(0, 0, 2) };
     // 25 ms of 20 Mbit/s are 62,500 bytes.
     for plan in [terms(0, 0, 1), terms(0, 0, 2), together] {
@@ -66,7 +66,7 @@ fn who_has_had_much_beside_his_turns_is_ahead_until_others_have_had_as_much() {
         let now = Instant::ZERO + Span::from_secs(1);
         shaper.join(1, 0);
         shaper.join(2, 1);
-        // On a line that nobody else wants nobody is ahead, and it is not held against him.
+        // On an uncontended link no member is above its share, and nothing counts against it later.
         for _ in 0..1_000 {
             shaper.charge_beside(now, Some(2), 1_500);
             assert!(!shaper.is_ahead(now, 2), "{plan:?}");
@@ -77,12 +77,12 @@ fn who_has_had_much_beside_his_turns_is_ahead_until_others_have_had_as_much() {
             !shaper.is_ahead(now, 2)
         });
         let before = before.count() * 500;
-        // Of a plan that shares as one several may ask at once.
+        // Of a plan with a shared weight, several members may be ahead at the same time.
         let most = 62_500 * if plan.shared_weight { 4 } else { 1 };
         assert!((most - 2_500..most + 4_500).contains(&before), "{plan:?}: {before}");
         assert!(!shaper.is_ahead(now, 1) && !shaper.is_ahead(now, 3));
         for _ in 0..20 {
-            let turn = shaper.next(now + Span::from_secs(1)).expect("somebody waits");
+            let turn = shaper.next(now + Span::from_secs(1)).expect("a member with data");
             assert_eq!(turn.member, 1);
             shaper.charge(now, turn, 500);
         }
@@ -111,7 +111,7 @@ impl Load {
         self.shaper.set_ready(self.now, id, ready);
     }
 
-    /// What each member sends within `span`, bits per second.
+    /// Returns the rate of each member over `span`, bits per second.
     fn run(&mut self, span: Span) -> Vec<u64> {
         let before: Vec<u64> = (0..self.sizes.len()).map(|id| self.sent(id)).collect();
         let end = self.now + span;
@@ -134,7 +134,7 @@ impl Load {
 }
 
 #[test]
-fn an_urgent_packet_passes_but_not_beyond_the_share() {
+fn urgent_packets_precede_others_within_the_share() {
     let members: Vec<(usize, u64)> = (0..100).map(|_| (0, 1_500)).collect();
     let mut load = Load::new(10 * MBPS, &[terms(0, 0, 1)], &members);
     for id in 0..99 {
@@ -145,11 +145,11 @@ fn an_urgent_packet_passes_but_not_beyond_the_share() {
     let turn = loop {
         match load.shaper.next(load.now) {
             Some(turn) => break turn,
-            None => load.now = load.shaper.poll_timeout().expect("somebody waits"),
+            None => load.now = load.shaper.poll_timeout().expect("a member with data"),
         }
     };
     assert_eq!((turn.member, turn.by), (99, By::Urgency));
-    // It goes on and on: for ten seconds it has its hundredth and what it was ahead.
+    // It continues: in ten seconds it has its hundredth and its initial excess.
     let sent = load.run(Span::from_secs(10));
     let ahead = 64_000 * 8 / 10;
     assert!(sent[99] <= MBPS / 10 + ahead + 1_500, "{}", sent[99]);
@@ -158,7 +158,7 @@ fn an_urgent_packet_passes_but_not_beyond_the_share() {
 }
 
 #[test]
-fn a_pause_earns_nothing_and_costs_nothing() {
+fn an_idle_member_gains_and_loses_nothing() {
     let mut load = Load::new(10 * MBPS, &[terms(0, 0, 1)], &[(0, 1_500), (0, 1_500)]);
     load.ready(0, Ready::Yes);
     load.run(Span::from_secs(60));
@@ -168,7 +168,7 @@ fn a_pause_earns_nothing_and_costs_nothing() {
 }
 
 #[test]
-fn an_idle_line_owes_nothing() {
+fn an_idle_link_accumulates_no_credit() {
     let mut load = Load::new(10 * MBPS, &[terms(0, 0, 1)], &[(0, 1_500)]);
     load.ready(0, Ready::Yes);
     load.run(Span::from_secs(1));
@@ -180,10 +180,10 @@ fn an_idle_line_owes_nothing() {
     assert!(sent[0] <= 10 * MBPS + 2 * 1_500 * 80, "{sent:?}");
 }
 
-/// What a terminal has while nobody else wants the line is not held against it afterwards, whether
-/// it was bulk, urgent, or control.
+/// Packets that a terminal sends on an uncontended link do not count against it later: bulk, urgent
+/// or control.
 #[test]
-fn what_was_sent_on_an_idle_line_costs_nothing_later() {
+fn service_on_an_uncontended_link_does_not_count_later() {
     let together = Terms { shared_weight: true, ..terms(0, 0, 1) };
     for plans in [[terms(0, 0, 1), terms(0, 0, 1)], [together, terms(0, 0, 1)], [together; 2]] {
         for way in [Some(Ready::Yes), Some(Ready::Urgent), None] {
@@ -201,7 +201,7 @@ fn what_was_sent_on_an_idle_line_costs_nothing_later() {
             load.ready(0, way.unwrap_or(Ready::Yes));
             let sent = load.run(Span::from_secs(2));
             assert!(sent[0].abs_diff(sent[1]) <= MBPS / 2, "{plans:?} {way:?}: {sent:?}");
-            // Nor against it within its plan.
+            // Nor do they count against it within its plan.
             load.ready(2, Ready::Yes);
             let sent = load.run(Span::from_secs(2));
             assert!(sent[0].abs_diff(sent[2]) <= MBPS / 2, "{plans:?} {way:?}: {sent:?}");
@@ -232,8 +232,8 @@ fn any_load() -> impl Strategy<Value = (Vec<Terms>, Vec<(usize, u64, u64)>)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Never above the link, a peak, a total or a need; commitments as far as they fit; nothing
-    /// left over while somebody wants it; nobody starves.
+    /// Rates never exceed the link, a peak, an aggregate or a demand; commitments are met as far as
+    /// they fit; no rate is left while there is demand; no member starves.
     #[test]
     fn rates_are_fair((plans, members) in any_load()) {
         let capacity = 10 * MBPS;
@@ -260,9 +260,10 @@ proptest! {
                 prop_assert!(rate >= terms.committed_bps().min(claim.need));
             }
             if claim.need > 1_000 {
-                prop_assert!(rate > 0, "somebody starves");
+                prop_assert!(rate > 0, "a member starves");
             }
-            // Between two that share by themselves: who has more for his weight is not short.
+            // Of two members that share individually, the one with more service per weight has its
+            // demand met.
             for (other, claim_b) in of.iter().enumerate() {
                 let terms_b = &plans[claim_b.plan];
                 let alone = !terms.shared_weight && !terms_b.shared_weight;
@@ -284,7 +285,7 @@ proptest! {
 
 /// RLY-8.1
 #[test]
-fn what_a_total_kept_from_a_plan_is_not_owed_later() {
+fn an_aggregate_limit_accumulates_no_credit() {
     for together in [false, true] {
         let mut bounded = Terms { shared_weight: together, ..terms(0, 0, 1) };
         bounded.rates.total = BitRate::new(4 * MBPS);
@@ -308,11 +309,11 @@ fn what_a_total_kept_from_a_plan_is_not_owed_later() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Packet by packet the same comes out as in rates, and never more than the line carries.
+    /// The scheduler reaches the same rates packet by packet, and never exceeds the link's rate.
     #[test]
-    fn turns_follow_the_rates((plans, members) in any_load()) {
+    fn scheduling_matches_the_allocated_rates((plans, members) in any_load()) {
         let capacity = 10 * MBPS;
-        // Who wants something here wants all that it gets.
+        // Here a member's demand is zero or unlimited.
         let of: Vec<Claim> = members.iter().map(|&(plan, need, _)| {
             Claim { plan, need: if need < MBPS { 0 } else { ALL } }
         }).collect();
@@ -328,7 +329,7 @@ proptest! {
         prop_assert!(sent.iter().sum::<u64>() <= capacity + 2 * 1_500 * 8);
         for (at, (&rate, &sent)) in rates.iter().zip(&sent).enumerate() {
             let slack = rate / 50 + 3 * 1_500 * 8 / 20 + capacity / 500;
-            prop_assert!(rate.abs_diff(sent) <= slack, "{at}: {rate} told, {sent} sent of {rates:?} {sent:?}");
+            prop_assert!(rate.abs_diff(sent) <= slack, "{at}: {rate} allocated, {sent} sent of {rates:?} {sent:?}");
         }
     }
 }

@@ -1,15 +1,15 @@
-//! How sessions end and follow one another inside an association (RLY-10).
+//! End of sessions, and successive sessions in one association (RLY-10).
 //!
 //! ```text
 //!   drain, GOAWAY of the peer ──▶ END in both directions ─┐
-//!   RST, a frame that cannot be read, a newer BGN ────────┼─▶ `lose` ──▶ the next session
+//!   RST, malformed frame, BGN of a new session ───────────┼─▶ `lose` ──▶ the next session
 //!   no response ──────────────────────────────────────────┘              (terminal: BGN;
 //!                                                                          hub: waits for BGN)
 //! ```
 //!
-//! The closed session is kept without its packets, in place of which it answers what is late: END
-//! by ENDAK, POLL by RST. There is one at most. All streams, buffers and tables of a session are
-//! freed at its end, so that a peer which begins session after session holds the memory of one.
+//! A closed session stays, without its packets, to respond to late segments: to END by ENDAK, to
+//! POLL by RST. There is at most one. All streams, buffers and tables of a session are freed at its
+//! end, so that a peer that starts one session after another uses the memory of one.
 
 use super::Relay;
 use super::session_order::SessionOrder;
@@ -21,39 +21,40 @@ use units::{Instant, Span};
 use xstp::Seq24;
 use xstp::session::{Event as SessionEvent, Session, State};
 
-/// Minimum duration of a session after which the next one begins in the same association. A hub
-/// that ended or refused sessions at once would otherwise be sent BGN without end; Hellos have an
-/// interval.
+/// Minimum duration of a session after which the next one starts in the same association. Otherwise
+/// a hub that ended or refused sessions immediately would receive BGN without end; Hellos have a
+/// minimum interval.
 const MIN_SESSION: Span = Span::from_secs(1);
 
-/// How long a hub keeps an association without a session. A terminal that begins the next session
-/// does so at once.
+/// Time for which a hub keeps an association without a session. A terminal starts the next session
+/// immediately.
 const NEXT_SESSION_TIME: Span = Span::from_secs(10);
-/// The same of a terminal that has left: only its END may have to be answered again.
+/// Time for which the association of a terminal that has left is kept, to respond to a
+/// retransmitted END.
 const LAST_END_TIME: Span = Span::from_secs(4);
 
 /// Reasons of a RST (RLY-10.6): the code in the upper octet of the number, a detail in the next.
 const UNREADABLE: u32 = 1;
 const LEFT: u32 = 2;
 
-/// How a peer has announced that no session follows.
+/// A peer's announcement that no session follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Left {
     /// By GOAWAY, and the session has ended in order.
     End,
-    /// By RST.
+    /// By a RST.
     Reset,
 }
 
-/// The reason of a RST for a frame that begins with this octet.
+/// Returns the reason of a RST for a malformed frame that starts with this octet.
 fn unreadable(frame: u8) -> Seq24 {
     Seq24::new(UNREADABLE << 16 | u32::from(frame) << 8)
 }
 
 impl Relay {
-    /// Ends the session in order: no streams are opened any more, and END is sent when those that
-    /// exist are over and the peer opens no more either. With a peer that cannot do that, the
-    /// session remains. Nothing is begun afterwards.
+    /// Ends the session in order: no streams are opened any more, and END is sent when all streams
+    /// are closed and the peer opens no more either. With a peer that does not support this, the
+    /// session remains. No session is started afterwards.
     pub fn drain(&mut self) {
         self.draining = true;
         if self.can_end_in_order() {
@@ -62,29 +63,30 @@ impl Relay {
         }
     }
 
-    /// Whether [`drain`](Self::drain) has ended the session, or could not.
+    /// Returns whether [`drain`](Self::drain) has ended the session, or is not supported by the
+    /// peer.
     pub fn has_drained(&self) -> bool {
         self.draining && (self.session.is_none() || !self.connected || !self.can_end_in_order())
     }
 
-    /// Whether streams can still be opened in this session, as far as their number allows.
+    /// Returns whether no more streams can be opened in this session.
     pub fn is_draining(&self) -> bool {
         self.streams.is_draining()
     }
 
-    /// Whether both sides end sessions in order.
+    /// Returns whether both sides end sessions in order.
     fn can_end_in_order(&self) -> bool {
         let peer = self.peer.map_or(Capabilities::NONE, |limits| limits.capabilities);
         peer.and(self.config.capabilities).contains(Capabilities::ORDERLY_END)
     }
 
-    /// Whether padding estimates the rate: the peer skips extension frames.
+    /// Returns whether padding estimates the rate: the peer skips extension frames.
     pub(super) fn sends_padding(&self) -> bool {
         self.config.probe_rate && self.can_end_in_order()
     }
 
-    /// Resets the session, so that the peer knows at once that this side stops: poll for what is
-    /// to be sent a last time. Streams are gone without an event.
+    /// Resets the session, so that the peer detects the stop immediately. The caller polls for the
+    /// final datagrams. Streams are closed without an event.
     pub fn close(&mut self, now: Instant) {
         self.closed = true;
         self.connected = false;
@@ -93,8 +95,8 @@ impl Relay {
         }
     }
 
-    /// How long a hub keeps the association of a session that has ended for this reason, so that
-    /// the terminal can begin another one in it; `None`: not at all.
+    /// Returns the time for which a hub keeps the association of a session that has ended for this
+    /// reason, so that the terminal can start another one in it; `None`: it is not kept.
     pub(crate) fn association_time(&self, reason: DisconnectReason) -> Option<Span> {
         match self.peer_left {
             _ if !self.has_next_session(reason) => None,
@@ -104,12 +106,13 @@ impl Relay {
         }
     }
 
-    /// Whether another session may follow in the association of one that ended for this reason.
+    /// Returns whether another session may follow in the association of one that ended for this
+    /// reason.
     fn has_next_session(&self, reason: DisconnectReason) -> bool {
         self.can_end_in_order() && reason != DisconnectReason::NoResponse
     }
 
-    /// A segment with which the terminal begins a new session: the running one is over.
+    /// Handles a segment by which the terminal starts a new session; the present one ends.
     pub(super) fn begin_anew(&mut self, now: Instant, order: SendOrder, payload: &[u8]) {
         let session = self.session.as_ref().or(self.ended.as_ref());
         let is_hub = self.terminal.is_none();
@@ -135,7 +138,7 @@ impl Relay {
         self.begin_path(limits);
     }
 
-    /// Begins a terminal's session with a hub that announced `limits`.
+    /// Starts a terminal's session with a hub that announced `limits`.
     pub(super) fn begin_session(&mut self, now: Instant, limits: Limits) {
         (self.peer, self.peer_left) = (Some(limits), None);
         self.streams.set_peer(limits, self.sends_padding());
@@ -188,7 +191,7 @@ impl Relay {
         }
     }
 
-    /// What the RST of the peer says.
+    /// Returns the reason in the peer's RST.
     fn reset_reason(&mut self) -> DisconnectReason {
         let named = self.session.as_ref().and_then(Session::peer_reset_reason);
         let named = named.map_or(0, Seq24::value);
@@ -204,8 +207,8 @@ impl Relay {
         }
     }
 
-    /// The session is over. A terminal begins the next one: in the same association if the hub
-    /// keeps that, and otherwise in a new one.
+    /// Handles the end of the session. A terminal starts the next one: in the same association if
+    /// the hub keeps it, otherwise in a new one.
     fn end_session(&mut self, now: Instant, reason: DisconnectReason) {
         let lasted = self.connected_since().map(|since| now.since(since));
         self.lose(now, reason);
@@ -224,7 +227,7 @@ impl Relay {
         }
     }
 
-    /// The session is gone, and its streams with it.
+    /// Ends the session with its streams.
     pub(super) fn lose(&mut self, now: Instant, reason: DisconnectReason) {
         self.past = self.totals();
         self.path_metrics = self.path_metrics();

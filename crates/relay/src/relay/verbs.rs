@@ -1,4 +1,4 @@
-//! What the layer above does with a relay's streams, and what it may know.
+//! Public functions for streams, packets and status.
 
 use super::Relay;
 use crate::{
@@ -11,7 +11,8 @@ use xstp::session::{Session, Snapshot};
 
 /// Streams.
 impl Relay {
-    /// For fuzzing: as [`terminal`](Self::terminal), but what it announces is no word of what it does.
+    /// Creates a terminal as [`terminal`](Self::terminal) does, but with false announced limits,
+    /// for fuzzing.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn announcing(
         limits: association::Limits,
@@ -24,15 +25,16 @@ impl Relay {
         Self::new(config, Some(Terminal::new(association, now, entropy)), false, now)
     }
 
-    /// Opens a stream to `target`. The opening goes with the next packet, and with it what has
-    /// been written by then.
+    /// Opens a stream to `target`. The next packet contains the opening, and the data that was
+    /// written by then.
     ///
-    /// Each session numbers its streams anew, so events are polled first:
-    /// [`Event::Disconnected`](crate::Event::Disconnected) tells that those of the last are gone.
+    /// Stream numbers start again in each session, so events are polled first:
+    /// [`Event::Disconnected`](crate::Event::Disconnected) reports that the previous streams are
+    /// closed.
     ///
     /// # Errors
-    /// When too many are open, or the target's name cannot be sent; and when the session's numbers
-    /// are used up, which makes a terminal ask for a new association.
+    /// Returns an error if too many streams are open, or if the target's name is invalid. If the
+    /// session's numbers are used up, a terminal also requests a new association.
     pub fn open(
         &mut self,
         now: Instant,
@@ -49,54 +51,53 @@ impl Relay {
         opened
     }
 
-    /// Puts the stream on the account of `owner`: buffer, credit and the link are divided among
-    /// owners first, and then among the streams of each. Of a stream that is gone nothing is
-    /// changed.
+    /// Accounts the stream to `owner`: buffer, credit and link rate are divided among owners first,
+    /// and then among the streams of each. Has no effect for a closed stream.
     pub fn set_owner(&mut self, stream: StreamId, owner: Owner) {
         self.streams.set_owner(stream, owner);
     }
 
-    /// Tells the peer that the server has been connected to.
+    /// Notifies the peer that the server has accepted the connection.
     ///
     /// # Errors
-    /// When the stream is gone.
+    /// Returns an error if the stream is closed.
     pub fn accept(&mut self, stream: StreamId) -> Result<(), StreamError> {
         self.streams.accept(stream)?;
         self.wake();
         Ok(())
     }
 
-    /// Tells the peer that the server could not be connected to; the stream is gone.
+    /// Notifies the peer that the connection to the server has failed, and closes the stream.
     ///
     /// # Errors
-    /// When it was gone before.
+    /// Returns an error if the stream is closed already.
     pub fn refuse(&mut self, stream: StreamId, reason: RefuseReason) -> Result<(), StreamError> {
         self.streams.refuse(stream, reason)?;
         self.wake();
         Ok(())
     }
 
-    /// Cuts the stream off in both directions; it is gone.
+    /// Resets the stream in both directions and closes it.
     ///
     /// # Errors
-    /// When it was gone before.
+    /// Returns an error if the stream is closed already.
     pub fn reset(&mut self, stream: StreamId, reason: ResetReason) -> Result<(), StreamError> {
         self.streams.reset(stream, reason)?;
         self.wake();
         Ok(())
     }
 
-    /// Bytes that [`write`](Self::write) would take now. When they are few,
-    /// [`Event::Writable`](crate::Event::Writable) tells of more.
+    /// Returns the number of bytes that [`write`](Self::write) would accept now. If there are few,
+    /// an [`Event::Writable`](crate::Event::Writable) follows.
     pub fn room(&mut self, stream: StreamId) -> usize {
         self.streams.room(stream)
     }
 
-    /// Takes as much of `data` as there is room for; returns how much. When that is not all,
-    /// [`Event::Writable`](crate::Event::Writable) follows.
+    /// Writes as much of `data` as there is room for; returns the number of bytes. If it is less
+    /// than all, an [`Event::Writable`](crate::Event::Writable) follows.
     ///
     /// # Errors
-    /// When the stream is gone, or this side has ended its half.
+    /// Returns an error if the stream is closed, or if this side has finished it.
     pub fn write(
         &mut self,
         now: Instant,
@@ -108,46 +109,45 @@ impl Relay {
         Ok(taken)
     }
 
-    /// Ends this side's half after what has been written; the other half goes on.
+    /// Finishes this side of the stream after the written data; the other direction continues.
     ///
     /// # Errors
-    /// When the stream is gone, or this side has ended its half before.
+    /// Returns an error if the stream is closed, or if this side has finished it already.
     pub fn end(&mut self, stream: StreamId) -> Result<(), StreamError> {
         self.streams.end(stream)?;
         self.wake();
         Ok(())
     }
 
-    /// Bytes that were written and that the peer is not known to have; none when the stream is
-    /// gone. A reset throws them away.
+    /// Returns the number of written bytes without an acknowledgment; zero for a closed stream. A
+    /// reset discards them.
     pub fn held(&self, stream: StreamId) -> u64 {
         self.streams.held(stream)
     }
 
-    /// Bytes that were written and were never in a packet; none when the stream is gone.
+    /// Returns the number of written bytes that were not sent yet; zero for a closed stream.
     pub fn unsent(&self, stream: StreamId) -> u64 {
         self.streams.unsent(stream)
     }
 
-    /// Whether bytes of the stream are on the link or may be sent, so that nothing but the link keeps
-    /// them from the peer.
+    /// Returns whether bytes of the stream are in flight or may be sent, so that only the link
+    /// delays their delivery.
     pub fn waits_for_link(&self, stream: StreamId) -> bool {
         self.streams.waits_for_link(stream)
     }
 
-    /// The next bytes in order, as far as they lie in one piece; empty when there are none.
+    /// Returns the next bytes in order that are contiguous in memory; empty if there are none.
     pub fn peek(&self, stream: StreamId) -> &[u8] {
         self.streams.peek(stream)
     }
 
-    /// Frees the first `len` bytes of what [`peek`](Self::peek) showed, which makes room for
-    /// more.
+    /// Frees the first `len` bytes returned by [`peek`](Self::peek), which makes room for more.
     ///
     /// # Errors
-    /// When the stream is gone.
+    /// Returns an error if the stream is closed.
     ///
     /// # Panics
-    /// When there are fewer bytes.
+    /// Panics if there are fewer bytes.
     pub fn consume(
         &mut self,
         now: Instant,
@@ -157,14 +157,14 @@ impl Relay {
         self.streams.consume(now, stream, len)
     }
 
-    /// Carries an IP packet as it is: it goes in its turn, with a bounded wait, and is not sent
-    /// again when it is lost. False when there is no session; then it is gone.
+    /// Forwards an IP packet unsplit: with a bounded queuing delay and without retransmission.
+    /// Returns false and drops the packet if there is no session.
     pub fn send_datagram(&mut self, now: Instant, packet: &[u8]) -> bool {
         self.send_datagram_as(now, packet, (Owner::default(), None))
     }
 
-    /// As [`send_datagram`](Self::send_datagram), on behalf of an owner, and served as told and not
-    /// as its DSCP asks.
+    /// Forwards a packet as [`send_datagram`](Self::send_datagram) does, accounted to an owner and
+    /// in the class of `service` instead of that of its DSCP.
     pub fn send_datagram_as(
         &mut self,
         now: Instant,
@@ -179,72 +179,72 @@ impl Relay {
         true
     }
 
-    /// Serves what this side sends on the stream as told from now on, whatever priority it was
-    /// opened with. Of a stream that is gone nothing is changed.
+    /// Assigns the stream's data to a class, instead of the priority with which it was opened. Has
+    /// no effect for a closed stream.
     pub fn set_service(&mut self, stream: StreamId, service: Service) {
         self.streams.set_service(stream, service);
     }
 
-    /// The next IP packet that the peer has carried here as it was.
+    /// Returns the next IP packet that the peer has forwarded.
     pub fn take_datagram(&mut self) -> Option<Vec<u8>> {
         self.streams.datagrams.take()
     }
 
-    /// When the peer has last carried an IP packet here, in this session.
+    /// Returns when the peer last forwarded an IP packet in this session.
     pub fn datagram_came(&self) -> Option<Instant> {
         self.streams.datagrams.came()
     }
 
-    /// Whether [`take_datagram`](Self::take_datagram) has one.
+    /// Returns whether [`take_datagram`](Self::take_datagram) has a packet.
     pub fn has_datagram(&self) -> bool {
         self.streams.datagrams.has_received()
     }
 
-    /// Whether there is a session with the peer.
+    /// Returns whether there is a session with the peer.
     pub fn is_connected(&self) -> bool {
         self.connected
     }
 
-    /// Whether the peer answers: there is a session, and no POLL of it has waited for longer than
-    /// round trips explain. While it is false nothing arrives, and nothing is lost either.
+    /// Returns whether the peer responds: there is a session, and no POLL has been unanswered for
+    /// longer than the outage timeout. While it is false nothing arrives, and data is kept.
     pub fn is_answered(&self) -> bool {
         self.connected && self.session.as_ref().is_some_and(|session| !session.is_in_outage())
     }
 
-    /// What is seen of the way to the peer, to judge its [health](crate::health).
-    pub fn seen(&self) -> health::Seen {
+    /// Returns a sample of the path to the peer, to evaluate its [health](crate::health).
+    pub fn path_sample(&self) -> health::PathSample {
         let counted = self.session.as_ref().map(Session::statistics);
-        health::Seen {
+        health::PathSample {
             answered: self.is_answered(),
             round_trip: self.round_trip(),
             sent: counted.map_or(0, |counted| counted.data_sent),
-            sent_again: counted.map_or(0, |counted| counted.data_retransmitted),
+            retransmitted: counted.map_or(0, |counted| counted.data_retransmitted),
         }
     }
 
-    /// What the hub has granted to this terminal, where it shares a return link by grants.
+    /// Returns the hub's rate grant for this terminal, if there is one.
     pub fn granted(&self) -> Option<BitRate> {
         self.streams.granted()
     }
 
-    /// The address families that the hub has announced to this terminal in this session. `None`
-    /// when it has announced nothing, which means that it reaches both.
+    /// Returns the address families that the hub has announced to this terminal in this session.
+    /// `None` without an announcement, which means that it reaches both.
     pub fn families(&self) -> Option<Families> {
         self.streams.families()
     }
 
-    /// The smoothed round trip, once one was measured.
+    /// Returns the smoothed RTT, once one was measured.
     pub fn round_trip(&self) -> Option<Span> {
         self.session.as_ref().and_then(Session::srtt)
     }
 
-    /// The smoothed round trip, or the configured one before any was measured.
+    /// Returns the smoothed RTT, or the configured one before the first sample.
     pub fn expected_round_trip(&self) -> Span {
         self.round_trip().unwrap_or(self.config.initial_rtt)
     }
 
-    /// What the session, or the last one while there is none, has measured on the path: to be
-    /// cached for the next one. Metrics that it began with are not measurements.
+    /// Returns the path metrics that the present or last session has measured, to be cached for the
+    /// next one. Cached metrics with which it started are not returned.
     pub fn path_metrics(&self) -> Option<PathMetrics> {
         match &self.session {
             Some(session) => session.path_metrics(),
@@ -252,42 +252,43 @@ impl Relay {
         }
     }
 
-    /// The rate at which this side may send by `now`, as far as there is one.
+    /// Returns the sending rate at `now`, if there is one.
     pub fn rate(&self, now: Instant) -> Option<BitRate> {
         self.session.as_ref()?.rate(now)
     }
 
-    /// The session's variables at `now`, while there is one: for time series and for people.
+    /// Returns the session's state variables at `now`, if there is a session.
     pub fn snapshot(&self, now: Instant) -> Option<Snapshot> {
         self.session.as_ref().map(|session| session.snapshot(now))
     }
 
-    /// The session, while there is one: for those who look on.
+    /// Returns the session, read-only, if there is one.
     pub fn session(&self) -> Option<&Session> {
         self.session.as_ref()
     }
 
-    /// Streams that this side may open now, beside those that are open or not yet forgotten.
+    /// Returns the number of streams that this side may open, in addition to those whose state is
+    /// not discarded yet.
     pub fn free_streams(&self) -> usize {
         self.streams.free_local()
     }
 
-    /// Whether the stream is open, or not yet forgotten by both sides.
+    /// Returns whether the stream is open, or its state is not discarded yet.
     pub fn has_stream(&self, id: StreamId) -> bool {
         self.streams.has(id)
     }
 
-    /// What has happened on the streams of this session.
+    /// Returns the counters of the streams of this session.
     pub fn statistics(&self) -> Statistics {
         self.streams.statistics()
     }
 
-    /// What the session has counted, while there is one.
+    /// Returns the session's counters, if there is a session.
     pub fn session_statistics(&self) -> Option<&xstp::session::Statistics> {
         self.session.as_ref().map(Session::statistics)
     }
 
-    /// What has been done in all, past sessions included.
+    /// Returns the totals, including past sessions.
     pub fn totals(&self) -> Totals {
         let mut totals = self.past;
         if let Some(session) = &self.session {
@@ -298,12 +299,12 @@ impl Relay {
         totals
     }
 
-    /// What a terminal's association has counted.
+    /// Returns the counters of a terminal's association.
     pub fn association_counters(&self) -> Option<&association::Counters> {
         self.terminal.as_ref().map(Terminal::counters)
     }
 
-    /// Bytes of memory that received data takes now.
+    /// Returns the bytes of memory that received data uses now.
     pub fn receive_allocated(&self) -> usize {
         self.streams.receive_allocated()
     }

@@ -1,4 +1,4 @@
-//! The test vectors in `docs/spec/vectors`: made here, and held against the files there.
+//! The test vectors in `docs/spec/vectors`: generated here, and compared with the files there.
 //!
 //! With `BENTPIPE_WRITE_VECTORS=1` in the environment the files are written instead.
 
@@ -10,12 +10,12 @@ mod association;
 mod frames;
 mod segments;
 
-/// Octets as hexadecimal digits.
+/// Returns octets as hexadecimal digits.
 fn hex(octets: &[u8]) -> String {
     octets.iter().map(|octet| format!("{octet:02x}")).collect()
 }
 
-/// The octets of hexadecimal digits; spaces are for the reader.
+/// Returns the octets of hexadecimal digits; spaces are ignored.
 fn octets(hex: &str) -> Vec<u8> {
     let digits: Vec<u8> = hex.bytes().filter(|digit| *digit != b' ').collect();
     let octet = |pair: &[u8]| {
@@ -25,7 +25,7 @@ fn octets(hex: &str) -> Vec<u8> {
     digits.chunks(2).map(octet).collect()
 }
 
-/// Holds `vectors` against the file of that name, or writes it.
+/// Compares `vectors` with the file of that name, or writes it.
 fn check(file: &str, about: &str, vectors: &[Value]) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/spec/vectors");
     let path = folder.join(file);

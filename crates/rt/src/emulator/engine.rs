@@ -12,7 +12,7 @@ use super::ports::{Attached, SendFailures};
 use super::summary::{self, Accounts, End, Start, Summary};
 use super::wait::Waiter;
 use super::{EmulatorConfig, EmulatorError, LogEvent, Side};
-use crate::pcap::{Capture, Way};
+use crate::pcap::{self, Capture};
 use crate::{Clock, sched};
 use satlink::{Admission, Direction, Frame, Jitter, Link, LinkConfig, Outage};
 use std::collections::VecDeque;
@@ -237,7 +237,7 @@ impl Engine {
     fn offer(&mut self, side: Side, at: Instant, packet: Carried) {
         if let Some(capture) = &mut self.captures[side.index()] {
             let unix_ns = self.epoch_unix_ns + at.as_nanos();
-            self.attached.record(capture, unix_ns, side, Way::Inbound, &packet);
+            self.attached.record(capture, unix_ns, side, pcap::Direction::Inbound, &packet);
         }
         let direction = direction_from(side);
         // The overhead per packet is neglected.
@@ -293,7 +293,7 @@ impl Engine {
         if let Some(capture) = &mut self.captures[side.index()] {
             let unix_ns = self.epoch_unix_ns + now.as_nanos();
             for packet in &state.leaving {
-                self.attached.record(capture, unix_ns, side, Way::Outbound, packet);
+                self.attached.record(capture, unix_ns, side, pcap::Direction::Outbound, packet);
             }
         }
         state.leaving.clear();

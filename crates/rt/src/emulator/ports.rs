@@ -4,7 +4,7 @@ use super::carried::{Carried, Envelope};
 use super::udp::UdpRelay;
 use super::{EmulatorError, Side};
 use crate::packet::PacketSocket;
-use crate::pcap::{Capture, LinkType, Way};
+use crate::pcap::{self, Capture, LinkType};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 
@@ -141,16 +141,16 @@ impl Attached {
         capture: &mut Capture,
         unix_ns: u64,
         side: Side,
-        way: Way,
+        direction: pcap::Direction,
         packet: &Carried,
     ) {
         match (self, packet.envelope) {
             (Self::Relay(relay), Envelope::Datagram { client, traffic_class }) => {
-                let headers = relay.headers(side, way, client, traffic_class, &packet.bytes);
-                capture.record(unix_ns, way, &[&headers, &packet.bytes]);
+                let headers = relay.headers(side, direction, client, traffic_class, &packet.bytes);
+                capture.record(unix_ns, direction, &[&headers, &packet.bytes]);
             }
             (Self::Interfaces { .. } | Self::Relay(_), _) => {
-                capture.record(unix_ns, way, &[&packet.bytes]);
+                capture.record(unix_ns, direction, &[&packet.bytes]);
             }
         }
     }

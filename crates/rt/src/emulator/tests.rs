@@ -167,7 +167,7 @@ fn real_time_run_equals_virtual_time_run() {
 }
 
 #[test]
-fn a_relay_serves_several_clients_both_ways() {
+fn a_relay_serves_several_clients_in_both_directions() {
     let (running, first, target) =
         relay(|settings| settings.log = Some(11), link("delay 2ms forward rate 1mbit"));
     let second = UdpSocket::bind("127.0.0.1:0").unwrap();

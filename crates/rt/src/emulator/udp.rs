@@ -14,7 +14,7 @@ use super::Side;
 use super::carried::{Carried, ClientId, Envelope};
 use crate::batch::ReceiveBatch;
 use crate::packet::headers::internet_checksum;
-use crate::pcap::Way;
+use crate::pcap;
 use crate::{Clock, sockets};
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::io;
@@ -219,7 +219,7 @@ impl UdpRelay {
     pub(super) fn headers(
         &self,
         side: Side,
-        way: Way,
+        direction: pcap::Direction,
         id: ClientId,
         class: u8,
         payload: &[u8],
@@ -229,9 +229,9 @@ impl UdpRelay {
             Side::A => (client.map_or(self.local, |client| client.local), self.target),
             Side::B => (self.local, client.map_or(self.local, |client| client.address)),
         };
-        match way {
-            Way::Inbound => ip_udp_headers(far, near, class, payload),
-            Way::Outbound => ip_udp_headers(near, far, class, payload),
+        match direction {
+            pcap::Direction::Inbound => ip_udp_headers(far, near, class, payload),
+            pcap::Direction::Outbound => ip_udp_headers(near, far, class, payload),
         }
     }
 

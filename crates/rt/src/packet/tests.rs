@@ -47,7 +47,7 @@ fn broadcast(ethertype: u16, payload: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn frames_cross_whole_stamped_and_only_one_way() {
+fn frames_are_received_complete_with_timestamps_in_one_direction() {
     with_pair(|_| {
         let mut a = PacketSocket::open("a", &Options::default()).unwrap();
         let mut b = PacketSocket::open("b", &Options::default()).unwrap();

@@ -23,7 +23,7 @@ pub struct Compressor {
 struct Context {
     fixed: Static,
     /// The changing fields of the last packets, newest last.
-    told: [Moving; MEMORY],
+    sent: [Moving; MEMORY],
     known: usize,
     last_used: u64,
     /// Full frames due before the next compressed one.
@@ -97,7 +97,7 @@ impl Context {
     fn new(fixed: &Static) -> Self {
         Self {
             fixed: fixed.clone(),
-            told: [Moving::default(); MEMORY],
+            sent: [Moving::default(); MEMORY],
             known: 0,
             last_used: 0,
             full_due: FIRST_FULL,
@@ -122,16 +122,16 @@ impl Context {
     }
 
     fn remember(&mut self, moving: Moving) {
-        self.told.rotate_left(1);
-        self.told[MEMORY - 1] = moving;
+        self.sent.rotate_left(1);
+        self.sent[MEMORY - 1] = moving;
         self.known = (self.known + 1).min(MEMORY);
     }
 
     /// Whether the low bits determine `value` for a decompressor that has any of the last packets.
     fn is_clear(&self, field: fn(&Moving) -> u32, value: u32, bits: u32, width: u32) -> bool {
         let low = value & ((1 << bits) - 1);
-        let known = &self.told[MEMORY - self.known..];
-        known.iter().all(|told| meant(field(told), low, bits, width) == value)
+        let known = &self.sent[MEMORY - self.known..];
+        known.iter().all(|sent| meant(field(sent), low, bits, width) == value)
     }
 
     /// Writes a compressed frame between its first octet and its CRC (CMP-2.2.1).

@@ -18,7 +18,7 @@ pub struct Weights {
     terminals: BTreeMap<String, usize>,
     usual: Vec<u32>,
     /// When each was last announced.
-    told: Vec<Option<Instant>>,
+    reported_at: Vec<Option<Instant>>,
     keep: Span,
     counters: WeightCounters,
 }
@@ -40,14 +40,14 @@ impl Weights {
         let mut weights = Self {
             terminals: BTreeMap::new(),
             usual: Vec::new(),
-            told: Vec::new(),
+            reported_at: Vec::new(),
             keep,
             counters: WeightCounters::default(),
         };
         for (number, (name, contract)) in terminals.enumerate() {
             weights.terminals.insert(name.into(), number);
             weights.usual.push(contract.weight);
-            weights.told.push(None);
+            weights.reported_at.push(None);
         }
         weights
     }
@@ -66,20 +66,20 @@ impl Weights {
             return None;
         };
         self.counters.told += 1;
-        self.told[terminal] = Some(now);
+        self.reported_at[terminal] = Some(now);
         Some((terminal, connections.clamp(1, u64::from(MOST)) as u32))
     }
 
     /// Returns when to call [`Weights::poll_stale`].
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.told.iter().flatten().min().map(|&told| told + self.keep)
+        self.reported_at.iter().flatten().min().map(|&at| at + self.keep)
     }
 
     /// The next terminal whose number has expired, with the weight of its contract.
     pub fn poll_stale(&mut self, now: Instant) -> Option<(usize, u32)> {
-        let old = |told: &Option<Instant>| told.is_some_and(|told| told + self.keep <= now);
-        let terminal = self.told.iter().position(old)?;
-        self.told[terminal] = None;
+        let old = |at: &Option<Instant>| at.is_some_and(|at| at + self.keep <= now);
+        let terminal = self.reported_at.iter().position(old)?;
+        self.reported_at[terminal] = None;
         self.counters.stale += 1;
         Some((terminal, self.usual[terminal]))
     }
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(weights.tell(at(2), "plane", 9), None);
         assert_eq!(weights.poll_timeout(), Some(at(6)));
         assert_eq!(weights.poll_stale(at(5)), None);
-        assert_eq!(weights.tell(at(5), "boat", 17), Some((0, 17)), "told again, believed again");
+        assert_eq!(weights.tell(at(5), "boat", 17), Some((0, 17)), "a repeated report is accepted");
         assert_eq!(weights.poll_stale(at(9)), Some((1, 1)));
         assert_eq!(weights.poll_stale(at(9)), None);
         assert_eq!(weights.poll_stale(at(10)), Some((0, 3)), "its contract's weight");

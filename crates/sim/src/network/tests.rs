@@ -252,9 +252,9 @@ fn too_big_message_quotes_the_packet() {
     net.fabric.created += 1;
     net.run_until(at(3));
     let [answer] = &net.node::<Keeper>(near).0[..] else { panic!("an answer") };
-    let told = answer.too_big().expect("what it says");
+    let notice = answer.too_big().expect("what it says");
     let [from, to] = [Address::new(near, 1_000), Address::new(far, 80)];
-    assert_eq!(told, TooBig { from, to, sequence: 5, mtu: 300 });
+    assert_eq!(notice, TooBig { from, to, sequence: 5, mtu: 300 });
     let bytes = answer.bytes();
     assert_eq!((bytes.len(), &bytes[..2], &bytes[4..8]), (36, &[3, 4][..], &[0, 0, 1, 44][..]));
     assert_eq!(crate::capture::checksum(&[bytes]), 0);

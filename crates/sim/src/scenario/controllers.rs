@@ -47,11 +47,11 @@ impl RateControl {
 
     /// A flow of it over a link of these rates, forward and return.
     pub fn flow(self, forward: BitRate, back: BitRate) -> SharedFlow {
-        let told = SessionConfig { reverse_rate: Some(back), ..SessionConfig::gateway(forward) };
-        let newreno = SessionConfig { controller: Controller::NewReno, ..told.clone() };
+        let gateway = SessionConfig { reverse_rate: Some(back), ..SessionConfig::gateway(forward) };
+        let newreno = SessionConfig { controller: Controller::NewReno, ..gateway.clone() };
         let config = match self {
             Self::Cubic => return SharedFlow::tcp(&TcpConfig::linux()),
-            Self::Fixed => told,
+            Self::Fixed => gateway,
             Self::NewReno => newreno,
             Self::Probing => newreno.with_probing(Some(ProbingConfig::default())),
             Self::Steady => {

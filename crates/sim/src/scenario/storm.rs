@@ -65,7 +65,7 @@ pub fn storm(seed: u64) -> Result<u64, Violation> {
 
 /// Results of a storm over gateways on a link.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct StormResult {
     pub(crate) trace: u64,
     /// Datagrams sent by both ends.
     pub(crate) packets: u64,
@@ -76,7 +76,7 @@ pub(crate) struct Seen {
 }
 
 /// As [`storm`], with more results.
-pub(crate) fn storm_seen(seed: u64) -> Result<Seen, Violation> {
+pub(crate) fn storm_seen(seed: u64) -> Result<StormResult, Violation> {
     let mut rig = rig(seed);
     rig.run_until(CALM);
     if !rig.link().audit() {
@@ -100,7 +100,7 @@ pub(crate) fn storm_seen(seed: u64) -> Result<Seen, Violation> {
     }
 }
 
-fn seen(rig: &Rig, recovery: Span) -> Seen {
+fn seen(rig: &Rig, recovery: Span) -> StormResult {
     let sum = |meter: &Meter| {
         meter
             .bins()
@@ -110,7 +110,7 @@ fn seen(rig: &Rig, recovery: Span) -> Seen {
     let [forward, back] = Direction::BOTH.map(|direction| sum(rig.offered(direction)).0);
     let bytes = sum(rig.terminal.client.received()).1 + sum(rig.hub.server.received()).1;
     let storm = CALM.since(Instant::ZERO);
-    Seen { trace: rig.trace_hash(), packets: forward + back, bytes, storm, recovery }
+    StormResult { trace: rig.trace_hash(), packets: forward + back, bytes, storm, recovery }
 }
 
 fn calm() -> Setting {

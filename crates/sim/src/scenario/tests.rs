@@ -102,7 +102,7 @@ fn link_is_full_within_two_round_trips_after_an_outage() {
 /// Clients of 100 connections download at 1 Gbit/s over 1 ms, from servers that write at once what
 /// they can. Streams hold 8 MiB unsent, from the fourth on 3/n of that: 108 MiB in all.
 #[test]
-fn a_hub_holds_what_the_link_needs_however_many_connections_it_has() {
+fn buffers_of_a_hub_are_independent_of_the_number_of_connections() {
     const BOUND: u64 = 112 << 20;
     let words = "forward rate 1gbit delay 0.5ms limit 2000000b return rate 1gbit delay 0.5ms";
     let setting = Setting::new("geo", words);

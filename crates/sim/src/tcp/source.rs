@@ -90,14 +90,14 @@ impl TcpSource {
 
 impl Node for TcpSource {
     fn handle_packet(&mut self, now: Instant, packet: &mut Packet) {
-        let told = packet.too_big();
-        let port = told.map_or(packet.to.port, |told| told.from.port);
+        let notice = packet.too_big();
+        let port = notice.map_or(packet.to.port, |notice| notice.from.port);
         let flow = usize::from(port.wrapping_sub(FIRST_PORT));
         let number = self.flows.get(flow).copied().flatten();
-        if let (Some(number), Some(told)) = (number, told) {
+        if let (Some(number), Some(notice)) = (number, notice) {
             let endpoint = self.connections.get_mut(number);
-            told.tell(now, endpoint);
-            self.cache.learn(told.to.node.index() as u64, endpoint);
+            notice.tell(now, endpoint);
+            self.cache.learn(notice.to.node.index() as u64, endpoint);
         }
         if let (Some(number), Some(segment)) = (number, packet.segment()) {
             let endpoint = self.connections.get_mut(number);

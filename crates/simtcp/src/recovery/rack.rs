@@ -143,14 +143,14 @@ mod tests {
         Instant::ZERO + Span::from_millis(millis)
     }
 
-    struct Bed {
+    struct Harness {
         rack: Rack,
         log: SentLog,
         end: u64,
         oldest: u64,
     }
 
-    impl Bed {
+    impl Harness {
         /// Sends so many segments, one each millisecond from 0 on.
         fn new(end: u64) -> Self {
             let mut log = SentLog::default();
@@ -185,43 +185,43 @@ mod tests {
 
     #[test]
     fn three_segments_beyond_a_gap_mark_all_before_them_as_lost() {
-        let mut bed = Bed::new(10);
+        let mut harness = Harness::new(10);
         // 0 and 2 are lost. With two arrived the reordering window is 1/4 of 100 ms.
-        assert_eq!(bed.ack(101, 0, &[(1, 2)]), Verdict::Open);
-        assert_eq!(bed.ack(103, 0, &[(3, 4), (1, 2)]), Verdict::Open);
-        assert_eq!(bed.ack(104, 0, &[(3, 5), (1, 2)]), Verdict::Loss);
-        assert_eq!((bed.log.lost(), bed.log.on_way()), (2 * MSS, 5 * MSS));
-        assert_eq!(bed.again(104, 0), Some(0), "the first whatever the window says");
-        assert_eq!((bed.again(104, 0), bed.again(104, MSS)), (None, Some(2)));
+        assert_eq!(harness.ack(101, 0, &[(1, 2)]), Verdict::Open);
+        assert_eq!(harness.ack(103, 0, &[(3, 4), (1, 2)]), Verdict::Open);
+        assert_eq!(harness.ack(104, 0, &[(3, 5), (1, 2)]), Verdict::Loss);
+        assert_eq!((harness.log.lost(), harness.log.on_way()), (2 * MSS, 5 * MSS));
+        assert_eq!(harness.again(104, 0), Some(0), "the first whatever the window says");
+        assert_eq!((harness.again(104, 0), harness.again(104, MSS)), (None, Some(2)));
     }
 
     #[test]
     fn lost_retransmission_is_detected_when_a_later_segment_arrives() {
-        let mut bed = Bed::new(6);
-        bed.ack(105, 0, &[(1, 5)]);
-        assert_eq!(bed.again(105, 0), Some(0));
-        bed.log.on_sent(at(110), (6 * MSS, 7 * MSS));
-        bed.end = 7;
-        bed.ack(106, 0, &[(1, 6)]);
-        assert_eq!(bed.again(200, 9 * MSS), None, "it is on its way");
+        let mut harness = Harness::new(6);
+        harness.ack(105, 0, &[(1, 5)]);
+        assert_eq!(harness.again(105, 0), Some(0));
+        harness.log.on_sent(at(110), (6 * MSS, 7 * MSS));
+        harness.end = 7;
+        harness.ack(106, 0, &[(1, 6)]);
+        assert_eq!(harness.again(200, 9 * MSS), None, "it is on its way");
         // 6 was sent after 0 was retransmitted, and has arrived.
-        let verdict = bed.ack(210, 0, &[(1, 7)]);
+        let verdict = harness.ack(210, 0, &[(1, 7)]);
         assert_eq!(verdict, Verdict::Repairing { restart_timer: true });
-        assert_eq!(bed.again(210, MSS), Some(0));
-        assert_eq!(bed.ack(310, 7, &[]), Verdict::Repaired { deflate: Deflate::Stays });
+        assert_eq!(harness.again(210, MSS), Some(0));
+        assert_eq!(harness.ack(310, 7, &[]), Verdict::Repaired { deflate: Deflate::Stays });
     }
 
     #[test]
     fn everything_is_retransmitted_after_a_timeout_as_the_window_opens() {
-        let mut bed = Bed::new(5);
-        bed.ack(104, 0, &[(3, 4)]);
-        let end = bed.end * MSS;
+        let mut harness = Harness::new(5);
+        harness.ack(104, 0, &[(3, 4)]);
+        let end = harness.end * MSS;
         let now = Outstanding { oldest: 0, next: end, end, segment: MSS };
-        bed.rack.on_timeout(&now, &mut bed.log);
-        assert_eq!((bed.log.lost(), bed.log.on_way()), (4 * MSS, 0));
-        assert_eq!((bed.again(1_000, 0), bed.again(1_000, 0)), (Some(0), None));
-        assert_eq!(bed.ack(1_100, 1, &[]), Verdict::Open, "slow start");
-        assert_eq!((bed.again(1_100, 2 * MSS), bed.again(1_100, MSS)), (Some(1), Some(2)));
-        assert_eq!(bed.again(1_100, MSS), Some(4), "3 had arrived");
+        harness.rack.on_timeout(&now, &mut harness.log);
+        assert_eq!((harness.log.lost(), harness.log.on_way()), (4 * MSS, 0));
+        assert_eq!((harness.again(1_000, 0), harness.again(1_000, 0)), (Some(0), None));
+        assert_eq!(harness.ack(1_100, 1, &[]), Verdict::Open, "slow start");
+        assert_eq!((harness.again(1_100, 2 * MSS), harness.again(1_100, MSS)), (Some(1), Some(2)));
+        assert_eq!(harness.again(1_100, MSS), Some(4), "3 had arrived");
     }
 }

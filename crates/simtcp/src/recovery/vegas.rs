@@ -148,12 +148,12 @@ mod tests {
     }
 
     /// Segments 0 to 9, one each 10 ms, on a path of 100 ms with a deviation of 10 ms.
-    struct Bed {
+    struct Harness {
         vegas: Vegas,
         log: SentLog,
     }
 
-    impl Bed {
+    impl Harness {
         fn new() -> Self {
             let mut vegas = Vegas::new(false);
             // RTTVAR of 50 ms falls to 50 × 0.75^6 = 8.9 ms.
@@ -183,10 +183,10 @@ mod tests {
     #[test]
     fn one_duplicate_is_enough_when_the_clock_agrees() {
         // Fine timeout: 100 + 4 × 8.9 = 136 ms. 0 was sent at 0 ms.
-        let mut bed = Bed::new();
-        assert_eq!(bed.ack(120, 0, 0), Verdict::Open, "not yet");
-        assert_eq!(bed.ack(140, 0, 0), Verdict::Loss, "the second duplicate, after 140 ms");
-        let mut plain = Bed::new();
+        let mut harness = Harness::new();
+        assert_eq!(harness.ack(120, 0, 0), Verdict::Open, "not yet");
+        assert_eq!(harness.ack(140, 0, 0), Verdict::Loss, "the second duplicate, after 140 ms");
+        let mut plain = Harness::new();
         for millis in [110, 115] {
             assert_eq!(plain.ack(millis, 0, 0), Verdict::Open);
         }
@@ -195,14 +195,14 @@ mod tests {
 
     #[test]
     fn the_first_acknowledgements_after_a_retransmission_find_the_next_loss() {
-        let mut bed = Bed::new();
-        bed.ack(140, 0, 0);
-        bed.ack(141, 0, 0);
-        bed.log.on_sent(at(141), (0, MSS));
+        let mut harness = Harness::new();
+        harness.ack(140, 0, 0);
+        harness.ack(141, 0, 0);
+        harness.log.on_sent(at(141), (0, MSS));
         // 0 to 3 have arrived; 4, sent at 40 ms, is outstanding for 200 ms, but was sent before the
         // window was reduced: it is retransmitted without another reduction.
-        assert_eq!(bed.ack(240, 0, 4), Verdict::Repairing { restart_timer: true });
+        assert_eq!(harness.ack(240, 0, 4), Verdict::Repairing { restart_timer: true });
         let now = Outstanding { oldest: 4 * MSS, next: 10 * MSS, end: 10 * MSS, segment: MSS };
-        assert_eq!(bed.vegas.lost(&now), Some((4 * MSS, 5 * MSS)));
+        assert_eq!(harness.vegas.lost(&now), Some((4 * MSS, 5 * MSS)));
     }
 }

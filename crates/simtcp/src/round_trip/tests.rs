@@ -1,7 +1,7 @@
 use super::*;
 
-fn seen(expected: u64) -> Seen {
-    Seen { expected, oldest: 0, next: 0 }
+fn seen(expected: u64) -> AckSample {
+    AckSample { expected, oldest: 0, next: 0 }
 }
 
 fn rfc() -> RoundTrip {
@@ -104,7 +104,7 @@ fn linux_keeps_the_largest_deviation_of_a_round_trip() {
         RtoConfig { min: granularity, granularity, estimator: Estimator::Linux, ..rfc().config };
     let mut linux = RoundTrip::new(config);
     let millis = Span::from_millis;
-    let at = |oldest, next| Seen { expected: 100, oldest, next };
+    let at = |oldest, next| AckSample { expected: 100, oldest, next };
     // 600: mdev 300, RTTVAR 300, RTO 600 + 4 × 300. The round trip ends beyond 100.
     linux.sample(millis(600), at(1, 100));
     assert_eq!(linux.timeout(), millis(1_800));

@@ -5,7 +5,7 @@ use super::{AckResult, Sender};
 use crate::log::{Delivery, SentLog};
 use crate::probing::{Cause, Finding};
 use crate::recovery::{Report, Verdict};
-use crate::round_trip::Seen;
+use crate::round_trip::AckSample;
 use crate::segment::Segment;
 use crate::window::{Acked, Sample};
 use units::{Instant, Span};
@@ -205,7 +205,7 @@ impl Sender {
             Some(_) => flight.div_ceil(2 * self.flow.segment),
             None => 1,
         };
-        let seen = Seen { expected, oldest: acknowledged, next: self.flow.end };
+        let seen = AckSample { expected, oldest: acknowledged, next: self.flow.end };
         self.round_trip.sample(sample, seen);
         Some(sample)
     }

@@ -157,10 +157,10 @@ impl Wire {
             if (self.loses[0])(self.counts[0] - 1, &segment) {
                 continue;
             }
-            if let Some((mtu, told)) = self.mtu
+            if let Some((mtu, notified)) = self.mtu
                 && segment.len() + 20 > usize::from(mtu)
             {
-                if told {
+                if notified {
                     self.client.handle_too_big(self.now, segment.sequence, mtu);
                 }
                 continue;

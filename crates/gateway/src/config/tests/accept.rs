@@ -1,4 +1,4 @@
-//! When clients are told, by where they go.
+//! Accept modes by destination and protocol.
 
 use super::*;
 use crate::proxy::Destination;
@@ -27,7 +27,7 @@ fn terminal(more: &str) -> TerminalSection {
 }
 
 #[test]
-fn the_first_rule_that_fits_decides() {
+fn the_first_matching_rule_applies() {
     use AcceptMode::{Confirm, Early};
     let accept = terminal(RULES).accept;
     let address = |text: &str| Destination::Address(text.parse().unwrap());
@@ -39,7 +39,7 @@ fn the_first_rule_that_fits_decides() {
         (address("10.1.1.1:25"), Early),
         (address("192.0.2.1:25"), Confirm),
         (address("192.0.2.1:22"), Early),
-        // A name has no network.
+        // A rule with networks does not match a host name.
         (name(22), Early),
         (name(25), Confirm),
     ] {
@@ -82,26 +82,30 @@ fn a_rule_may_be_for_some_protocols_only() {
 }
 
 #[test]
-fn who_waits_is_bounded() {
+fn pending_connections_are_limited() {
     let confirm = |text: &str| {
         let more = format!("[intercept]\ninterfaces = \"lan0\"\n{text}");
         terminal(&more).intercept.unwrap().confirm
     };
     assert_eq!(confirm(""), ConfirmSection::default());
-    let told = confirm("[intercept.confirm]\nmax_pending = 10\nrate = 5\nwhen_full = \"early\"\n");
-    assert_eq!(told, ConfirmSection { max_pending: 10, rate: 5, when_full: WhenFull::Early });
+    let section =
+        confirm("[intercept.confirm]\nmax_pending = 10\nrate = 5\nwhen_full = \"early\"\n");
+    assert_eq!(section, ConfirmSection { max_pending: 10, rate: 5, when_full: WhenFull::Early });
 }
 
 #[test]
 fn mistakes_in_rules_have_their_lines() {
-    let said = |more: &str| said(TERMINAL, "[link]", &format!("{more}\n[link]"));
+    let error_for = |more: &str| error_for(TERMINAL, "[link]", &format!("{more}\n[link]"));
     assert_eq!(
-        said("[[accept_rule]]\nports = 22"),
+        error_for("[[accept_rule]]\nports = 22"),
         "g.toml:3: accept_rule.accept: found nothing, expected \"early\" or \"confirm\""
     );
-    let protocols = said("[[accept_rule]]\nprotocols = [\"socks5\", \"http\"]\naccept = \"early\"");
+    let protocols =
+        error_for("[[accept_rule]]\nprotocols = [\"socks5\", \"http\"]\naccept = \"early\"");
     let expected = "found \"http\", expected \"socks5\" or \"connect\" or \"intercepted\"";
     assert!(protocols.contains(expected), "{protocols}");
-    assert!(said("[[accept_rule]]\naccept = \"late\"").contains("found \"late\""));
-    assert!(said("[[accept_rule]]\naccept = \"early\"\nport = 1").contains("accept_rule.port"));
+    assert!(error_for("[[accept_rule]]\naccept = \"late\"").contains("found \"late\""));
+    assert!(
+        error_for("[[accept_rule]]\naccept = \"early\"\nport = 1").contains("accept_rule.port")
+    );
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn what_is_carried_is_read_for_each_role() {
+fn forwarded_packets_are_read_for_each_role() {
     let text = format!(
         "{TERMINAL}\n[forward]\ninterfaces = \"lan0\"\nprotocols = [\"udp\", \"icmp\", 50]\n\
          refuse = [\"udp/443\"]\ninclude_ports = [53]\nmark = 7\n"
@@ -20,14 +20,14 @@ fn what_is_carried_is_read_for_each_role() {
 }
 
 #[test]
-fn what_makes_no_sense_is_told() {
-    let complaint = |base: &str, lines: &str| {
+fn invalid_forward_settings_are_reported() {
+    let error_for = |base: &str, lines: &str| {
         Config::parse("g.toml", &format!("{base}\n[forward]\n{lines}")).unwrap_err().to_string()
     };
-    assert!(complaint(TERMINAL, "").contains("forward.interfaces: found nothing"));
-    assert!(complaint(HUB, "").contains("forward.networks: found nothing"));
-    assert!(complaint(HUB, "networks = []").contains("the terminals' networks"));
-    assert!(complaint(HUB, "networks = \"::/0\"\ninterfaces = \"lan\"").contains("not known"));
+    assert!(error_for(TERMINAL, "").contains("forward.interfaces: found nothing"));
+    assert!(error_for(HUB, "").contains("forward.networks: found nothing"));
+    assert!(error_for(HUB, "networks = []").contains("the terminals' networks"));
+    assert!(error_for(HUB, "networks = \"::/0\"\ninterfaces = \"lan\"").contains("an unknown key"));
     for (lines, words) in [
         ("protocols = \"udpp\"", "a protocol"),
         ("protocols = 256", "a protocol"),
@@ -35,7 +35,7 @@ fn what_makes_no_sense_is_told() {
         ("device = \"a/b\"", "a name for an interface"),
         ("mtu = 1000", "from 1280 to 9000"),
     ] {
-        let said = complaint(TERMINAL, &format!("interfaces = \"lan0\"\n{lines}\n"));
-        assert!(said.contains(words), "{said}");
+        let error = error_for(TERMINAL, &format!("interfaces = \"lan0\"\n{lines}\n"));
+        assert!(error.contains(words), "{error}");
     }
 }

@@ -34,7 +34,7 @@ fn parse(text: &str) -> Config {
 }
 
 #[test]
-fn paths_have_what_the_link_says_unless_they_say_otherwise() {
+fn paths_inherit_from_the_link() {
     let config = parse(OPEN);
     let [sat, lte] = &config.paths[..] else { panic!("two paths") };
     assert_eq!((sat.name.as_str(), sat.priority, sat.weight), ("sat", 1, 1));
@@ -48,11 +48,11 @@ fn paths_have_what_the_link_says_unless_they_say_otherwise() {
     assert_eq!(config.health.demands.hold, Span::from_secs(20));
     assert_eq!(config.health.demands.most_loss, Some(30));
     assert_eq!(config.health.demands.most_round_trip, Some(Span::from_millis(1_500)));
-    assert_eq!(config.ways().len(), 2);
+    assert_eq!(config.effective_paths().len(), 2);
 }
 
 #[test]
-fn what_becomes_of_connections_that_cannot_be_carried_is_read() {
+fn fallback_actions_are_read() {
     let text = format!("{OPEN}[fail]\nunreachable = \"open\"\nfull = \"refuse\"\n");
     let fail = parse(&text).fail;
     assert_eq!((fail.unreachable, fail.full), (WhenFail::Open, WhenFail::Refuse));
@@ -60,15 +60,15 @@ fn what_becomes_of_connections_that_cannot_be_carried_is_read() {
     let said_of = |text: &str, words: &str| parse(text).to_string().contains(words);
     assert!(said_of(&text, "while no hub answers, new connections bypass the gateway"));
     assert!(said_of(OPEN, "path \"sat\" to the hub at 192.0.2.1:7000 by wan0, priority 1"));
-    let wrong = said(&text, "\"open\"", "\"opne\"");
+    let wrong = error_for(&text, "\"open\"", "\"opne\"");
     assert!(wrong.contains("fail.unreachable: found \"opne\""), "{wrong}");
 }
 
 #[test]
-fn one_link_is_one_way_without_a_name() {
+fn one_link_is_one_unnamed_path() {
     let config = Config::parse("g.toml", TERMINAL).unwrap();
-    let [way] = &config.ways()[..] else { panic!("one way") };
-    assert_eq!((way.name.as_str(), &way.link.peer), ("", &config.link.peer));
+    let [path] = &config.effective_paths()[..] else { panic!("one path") };
+    assert_eq!((path.name.as_str(), &path.link.peer), ("", &config.link.peer));
     assert!(config.paths.is_empty());
     assert_eq!(config.keep_alive(), Span::from_secs(10));
     let several = parse(&OPEN.replace("probe = \"1s\"\n", ""));
@@ -76,7 +76,7 @@ fn one_link_is_one_way_without_a_name() {
 }
 
 #[test]
-fn what_is_wrong_with_paths_is_told() {
+fn mistakes_in_paths_are_reported() {
     for (from, to, words) in [
         ("name = \"lte\"", "name = \"sat\"", "path.name: found \"sat\" again"),
         ("name = \"lte\"", "name = \"l te\"", "expected 1 to 32 letters, digits, hyphens"),
@@ -84,13 +84,13 @@ fn what_is_wrong_with_paths_is_told() {
         ("role = \"backup\"", "role = \"spare\"", "\"primary\" or \"backup\""),
         ("weight = 3", "weight = 0", "path.weight: found 0"),
         ("peer = \"192.0.2.1:7000\"\n", "", "path.peer: found nothing"),
-        ("listen = \"[::]:7100\"", "listen = \"0.0.0.0:7100\"", "as peer is one"),
+        ("listen = \"[::]:7100\"", "listen = \"0.0.0.0:7100\"", "the family of peer"),
         ("loss = \"30%\"", "loss = \"0%\"", "from \"1%\" to \"99%\""),
         ("probe = \"1s\"", "probe = \"1ms\"", "from \"200ms\" to \"1m\""),
         ("interface = \"wan0\"", "private_key_file = \"/k\"", "none beside `security"),
     ] {
-        let said = said(OPEN, from, to);
-        assert!(said.contains(words), "{from} → {to}: {said}");
+        let error = error_for(OPEN, from, to);
+        assert!(error.contains(words), "{from} → {to}: {error}");
     }
 }
 
@@ -113,14 +113,14 @@ fn keyed() -> (String, [String; 4]) {
 }
 
 #[test]
-fn two_paths_to_one_hub_want_a_key_each_and_to_two_hubs_none() {
+fn two_paths_to_one_hub_need_different_keys() {
     let (text, [_, _, second, other_hub]) = keyed();
     let config = parse(&text);
     assert_ne!(config.paths[0].keys, config.paths[1].keys);
     config.keys().unwrap();
     let hub = config.paths[1].keys.as_ref().unwrap().hub.as_ref().unwrap().public.to_string();
-    let (summary, said) = (config.to_string(), format!("the hub's public key is {hub}\n"));
-    assert_eq!(summary.matches(&said).count(), 2, "one for each path: {summary}");
+    let (summary, error) = (config.to_string(), format!("the hub's public key is {hub}\n"));
+    assert_eq!(summary.matches(&error).count(), 2, "one for each path: {summary}");
     let line = format!("private_key = \"{second}\"\n");
     let (before, after) = text.split_once(&line).unwrap();
     let same = Config::parse("g.toml", &format!("{before}{after}")).unwrap_err().to_string();
@@ -130,26 +130,29 @@ fn two_paths_to_one_hub_want_a_key_each_and_to_two_hubs_none() {
 }
 
 #[test]
-fn a_path_may_have_a_preshared_key_of_its_own_with_the_links_hub() {
+fn a_path_may_have_its_own_preshared_key() {
     let (text, [one, two, ..]) = keyed();
     let with = |text: &str| {
         text.replace("name = \"lte\"\n", &format!("name = \"lte\"\npreshared_key = \"{one}\"\n"))
     };
     let config = parse(&with(&text));
     let hub = |config: &Config, at: usize| config.paths[at].keys.clone().unwrap().hub.unwrap();
-    let said = |key: &str| Some(KeySource::Here(key.parse::<relay::PresharedKey>().unwrap()));
+    let error_for = |key: &str| Some(KeySource::Here(key.parse::<relay::PresharedKey>().unwrap()));
     assert_eq!(hub(&config, 1).public, hub(&config, 0).public);
-    assert_eq!(hub(&config, 1).preshared, said(&one));
+    assert_eq!(hub(&config, 1).preshared, error_for(&one));
     assert_eq!(hub(&config, 0).preshared, None);
-    // Beside one of the link's, which holds where a path says nothing.
+    // The link has a preshared key, which applies to paths without their own.
     let usual = "[[path]]\nname = \"sat\"\n";
     let both = with(&text).replace(usual, &format!("preshared_key = \"{two}\"\n{usual}"));
     let config = parse(&both);
-    assert_eq!((hub(&config, 0).preshared, hub(&config, 1).preshared), (said(&two), said(&one)));
+    assert_eq!(
+        (hub(&config, 0).preshared, hub(&config, 1).preshared),
+        (error_for(&two), error_for(&one))
+    );
 }
 
 #[test]
-fn a_hub_knows_whose_further_path_a_name_is() {
+fn further_paths_belong_to_a_terminal() {
     let hub = |entries: &str| {
         let text = format!(
             "role = \"hub\"\nsecurity = \"none\"\n[link]\nlisten = \"127.0.0.1:7000\"\n{entries}"
@@ -166,15 +169,15 @@ fn a_hub_knows_whose_further_path_a_name_is() {
 }
 
 #[test]
-fn the_paths_of_a_terminal_have_its_memory_together() {
+fn the_paths_of_a_terminal_share_its_memory() {
     let text = "role = \"hub\"\nsecurity = \"none\"\n[link]\nlisten = \"127.0.0.1:7000\"\n\
                 [[terminal]]\nname = \"boat/lte\"\n[[terminal]]\nname = \"boat\"\nmemory = \"8mb\"\n\
                 [[terminal]]\nname = \"boat/sat\"\nmemory = \"2mb\"\n\
                 [[terminal]]\nname = \"ship\"\n[[terminal]]\nname = \"ship/lte\"\n\
                 [[terminal]]\nname = \"car\"\n";
     let Role::Hub(hub) = parse(text).role else { panic!("a hub") };
-    let told = [(vec!["boat", "boat/lte"], 8_000_000), (vec!["boat/sat"], 2_000_000)];
-    assert_eq!(hub.memory(None), told);
+    let expected = [(vec!["boat", "boat/lte"], 8_000_000), (vec!["boat/sat"], 2_000_000)];
+    assert_eq!(hub.memory(None), expected);
     let usual = hub.memory(Some(5_000_000));
-    assert_eq!(usual, [&told[..], &[(vec!["ship", "ship/lte"], 5_000_000)]].concat());
+    assert_eq!(usual, [&expected[..], &[(vec!["ship", "ship/lte"], 5_000_000)]].concat());
 }

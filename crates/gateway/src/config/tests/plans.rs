@@ -14,7 +14,7 @@ fn hub(more: &str) -> HubSection {
     section
 }
 
-/// The first mistake: its line behind the head, its key, and all of it in words.
+/// Returns the first mistake: its line after the head, its key, and its text.
 fn mistake(more: &str) -> (usize, String, String) {
     let error = Config::parse("hub.toml", &format!("{HUB}{more}")).unwrap_err();
     let first = &error.mistakes[0];
@@ -22,7 +22,7 @@ fn mistake(more: &str) -> (usize, String, String) {
 }
 
 #[test]
-fn terminals_have_the_plans_that_they_are_given() {
+fn terminals_have_their_configured_plans() {
     let section = hub(
         "[[plan]]\nname = \"gold\"\ncommitted_down = \"2mbit\"\npeak_down = \"9mbit\"\nweight = 3\n\
          [[plan]]\nname = \"fleet\"\nshared_weight = true\nterminals = [\"boat\", \"ferry\"]\n\
@@ -33,7 +33,7 @@ fn terminals_have_the_plans_that_they_are_given() {
     let plans = for_relay(&section.plans, &section.terminals);
     let of = |name: &str| plans.plans[plans.of(name)].name.as_str();
     assert_eq!((of("clinic"), of("clinic/second"), of("boat")), ("gold", "gold", "fleet"));
-    assert_eq!((of("ferry"), of("somebody")), ("fleet", "default"));
+    assert_eq!((of("ferry"), of("other")), ("fleet", "default"));
     assert_eq!(plans.plans[0].up.peak, Some(BitRate::from_mbps(1)));
     let gold = &plans.plans[plans.of("clinic")];
     assert_eq!((gold.weight, gold.down.peak), (3, Some(BitRate::from_mbps(9))));
@@ -42,7 +42,7 @@ fn terminals_have_the_plans_that_they_are_given() {
 }
 
 #[test]
-fn a_plan_that_contradicts_itself_is_refused_with_its_line() {
+fn contradictory_plans_are_rejected_with_their_line() {
     for (more, line, key, words) in [
         (
             "committed_down = \"5mbit\"\npeak_down = \"4mbit\"",
@@ -57,33 +57,33 @@ fn a_plan_that_contradicts_itself_is_refused_with_its_line() {
         ("shared_weight = 1", 3, "plan.shared_weight", "true or false"),
         ("peak_down = \"auto\"", 3, "plan.peak_down", "a rate"),
     ] {
-        let (at, named, said) = mistake(&format!("[[plan]]\nname = \"gold\"\n{more}\n"));
-        assert_eq!((at, named.as_str()), (line, key), "{said}");
-        assert!(said.contains(words), "{said}");
+        let (at, named, error) = mistake(&format!("[[plan]]\nname = \"gold\"\n{more}\n"));
+        assert_eq!((at, named.as_str()), (line, key), "{error}");
+        assert!(error.contains(words), "{error}");
     }
 }
 
 #[test]
-fn plans_that_are_not_there_or_not_clear_are_refused() {
-    let (line, key, said) = mistake("[[terminal]]\nname = \"boat\"\nplan = \"gold\"\n");
+fn unknown_and_ambiguous_plans_are_rejected() {
+    let (line, key, error) = mistake("[[terminal]]\nname = \"boat\"\nplan = \"gold\"\n");
     assert_eq!((line, key.as_str()), (3, "terminal.plan"));
-    assert!(said.contains("of which there is none"), "{said}");
+    assert!(error.contains("of which there is none"), "{error}");
     let gold = "[[plan]]\nname = \"gold\"\nterminals = \"boat\"\n";
-    let (line, _, said) = mistake(&format!(
+    let (line, _, error) = mistake(&format!(
         "{gold}[[plan]]\nname = \"tin\"\n[[terminal]]\nname = \"b\"\nplan = \"good\"\n"
     ));
     assert_eq!(line, 8);
-    assert!(said.contains("\"gold\" or \"tin\""), "{said}");
+    assert!(error.contains("\"gold\" or \"tin\""), "{error}");
     let twice = mistake(&format!("{gold}{gold}")).2;
     assert!(twice.contains("each plan once") && twice.contains("each terminal once"), "{twice}");
     let tin = "[[plan]]\nname = \"tin\"\n[[terminal]]\nname = \"boat\"\nplan = \"tin\"\n";
-    let (_, key, said) = mistake(&format!("{gold}{tin}"));
+    let (_, key, error) = mistake(&format!("{gold}{tin}"));
     assert_eq!(key, "terminal.plan");
-    assert!(said.contains("one plan for each terminal"), "{said}");
+    assert!(error.contains("one plan for each terminal"), "{error}");
 }
 
 #[test]
-fn more_may_be_promised_than_there_is_and_it_is_said() {
+fn overcommitment_of_the_link_is_reported() {
     let plan =
         "[[plan]]\nname = \"gold\"\ncommitted_down = \"8mbit\"\nterminals = [\"a\", \"b\"]\n";
     let text = format!("{HUB}{plan}");
@@ -100,24 +100,24 @@ fn more_may_be_promised_than_there_is_and_it_is_said() {
 }
 
 #[test]
-fn a_plan_may_promise_more_than_its_total_and_it_is_said() {
+fn overcommitment_of_a_plan_is_reported() {
     let plan = "[[plan]]\nname = \"gold\"\ncommitted_up = \"1mbit\"\ntotal_up = \"2mbit\"\n\
                 terminals = [\"a\", \"b\", \"c\"]\n";
     let config = Config::parse("hub.toml", &format!("{HUB}{plan}")).unwrap();
     let words = "3.000 Mbit/s are committed to the terminals of plan \"gold\", and its total_up is 2.000 Mbit/s";
     assert!(config.to_string().contains(words), "{config}");
-    // Of the link no more than the total is promised, and that fits.
+    // On the link no more than the aggregate rate is committed, which fits.
     assert!(!config.to_string().contains("link.rate_up are"), "{config}");
     let Role::Hub(section) = &config.role else { panic!("a hub") };
     let found = commitments(&config.link, section);
     let of_link = |one: &&Commitment| one.plan.is_none();
     let link: Vec<(&str, u64)> =
-        found.iter().filter(of_link).map(|one| (one.way, one.committed_bps)).collect();
+        found.iter().filter(of_link).map(|one| (one.direction, one.committed_bps)).collect();
     assert_eq!(link, [("up", 2_000_000), ("down", 0)]);
 }
 
 #[test]
-fn classes_say_what_is_in_them() {
+fn classes_are_read() {
     let section = hub("[[class]]\nname = \"voice\"\ndscp = [46, 34]\npriority = \"urgent\"\n\
          [[class]]\nname = \"bulk\"\nports = \"8000-8100\"\npriority = \"background\"\nweight = 3\n");
     let levels: Vec<(Level, u32)> =
@@ -132,7 +132,7 @@ fn classes_say_what_is_in_them() {
 }
 
 #[test]
-fn plans_and_classes_change_while_the_hub_runs() {
+fn plans_and_classes_change_at_reload() {
     let text = |weight: &str, level: &str, places: &str| {
         let more = format!(
             "[[plan]]\nname = \"gold\"\nweight = {weight}\nterminals = \"boat\"\n\

@@ -18,13 +18,13 @@ fn mode(intercept: &str, forward: &str) -> QuicMode {
 }
 
 #[test]
-fn quic_is_refused_unless_it_is_forwarded_or_the_file_says_otherwise() {
+fn quic_is_refused_by_default_unless_forwarded() {
     assert_eq!(mode("", "none"), QuicMode::Refuse);
     assert_eq!(mode("quic = \"bypass\"", "none"), QuicMode::Bypass);
     assert_eq!(mode("", ""), QuicMode::Forward);
     assert_eq!(mode("quic = \"forward\"", ""), QuicMode::Forward);
     assert_eq!(mode("quic = \"refuse\"", ""), QuicMode::Refuse);
-    // A [forward] that carries none.
+    // A [forward] that does not select QUIC.
     for forward in [
         "protocols = [\"icmp\"]",
         "include_ports = [53]",
@@ -39,18 +39,18 @@ fn quic_is_refused_unless_it_is_forwarded_or_the_file_says_otherwise() {
 }
 
 #[test]
-fn what_contradicts_is_told() {
-    let said = |intercept, forward| parse(intercept, forward).unwrap_err();
-    let expected = "expected a [forward] beside it that carries UDP to port 443";
-    assert!(said("quic = \"forward\"", "none").contains(expected));
-    let expected = "expected forward.exclude_ports = [443] beside it";
-    assert!(said("quic = \"bypass\"", "").contains(expected));
+fn contradictions_are_reported() {
+    let error_for = |intercept, forward| parse(intercept, forward).unwrap_err();
+    let expected = "expected a [forward] that carries UDP to port 443";
+    assert!(error_for("quic = \"forward\"", "none").contains(expected));
+    let expected = "expected forward.exclude_ports = [443] as well";
+    assert!(error_for("quic = \"bypass\"", "").contains(expected));
     let expected = "expected \"refuse\" or \"forward\" or \"bypass\"";
-    assert!(said("quic = \"drop\"", "none").contains(expected));
+    assert!(error_for("quic = \"drop\"", "none").contains(expected));
 }
 
 #[test]
-fn the_summary_says_what_becomes_of_quic() {
+fn the_summary_lists_the_quic_mode() {
     for (intercept, words) in [("", "refused, so that"), ("quic = \"bypass\"", "bypasses the")] {
         let summary = parse(intercept, "none").unwrap().to_string();
         assert!(summary.contains("QUIC (UDP port 443) from these"), "{summary}");

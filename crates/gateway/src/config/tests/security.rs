@@ -1,6 +1,6 @@
-//! What is said about keys that are missing, wrong, or of no use.
+//! Messages for keys that are missing, wrong, or without effect.
 
-use super::said;
+use super::error_for;
 use std::os::unix::fs::PermissionsExt;
 
 use crate::{Config, KeySource, PrivateKey, Role, SecuritySection, SystemEntropy};
@@ -24,7 +24,7 @@ fn hub() -> String {
 }
 
 #[test]
-fn keys_are_what_secures_a_link_unless_told_otherwise() {
+fn links_are_encrypted_by_default() {
     let config = Config::parse("g.toml", &terminal()).unwrap();
     let SecuritySection::Noise(noise) = &config.security else { panic!("noise") };
     assert_eq!(noise.private, KeySource::File("/etc/bentpipe/key".into()));
@@ -45,7 +45,7 @@ fn keys_are_what_secures_a_link_unless_told_otherwise() {
 }
 
 #[test]
-fn a_file_with_secrets_is_not_for_everybody() {
+fn a_world_readable_file_with_secrets_is_rejected() {
     let name = format!("bentpipe-{}-secrets.toml", std::process::id());
     let file = std::env::temp_dir().join(name);
     let load = |text: &str, mode: u32| {
@@ -71,60 +71,60 @@ fn a_file_with_secrets_is_not_for_everybody() {
 }
 
 #[test]
-fn what_is_missing_is_named() {
-    let missing = said(&terminal(), "private_key_file = \"/etc/bentpipe/key\"\n", "");
+fn missing_keys_are_named() {
+    let missing = error_for(&terminal(), "private_key_file = \"/etc/bentpipe/key\"\n", "");
     assert!(missing.starts_with("g.toml:1: private_key_file: found nothing, expected the file"));
     assert!(missing.contains("`bentpipe key generate FILE`; or `security = \"none\"`"));
-    let missing = said(&terminal(), &format!("peer_public_key = \"{PUBLIC}\"\n"), "");
+    let missing = error_for(&terminal(), &format!("peer_public_key = \"{PUBLIC}\"\n"), "");
     assert!(missing.starts_with("g.toml:3: link.peer_public_key: found nothing"), "{missing}");
-    let missing = said(&hub(), &format!("public_key = \"{PUBLIC}\"\n"), "");
+    let missing = error_for(&hub(), &format!("public_key = \"{PUBLIC}\"\n"), "");
     assert!(missing.starts_with("g.toml:5: terminal.public_key: found nothing"), "{missing}");
     let text = hub();
     let terminals = text.find("[[terminal]]").unwrap();
-    let missing = said(&text, &text[terminals..], "");
+    let missing = error_for(&text, &text[terminals..], "");
     assert!(missing.starts_with("g.toml:1: terminal: found nothing, expected the terminals"));
-    // On loopback too.
-    let missing = said(&hub(), &format!("private_key = \"{PRIVATE}\"\n"), "");
+    // Also on loopback.
+    let missing = error_for(&hub(), &format!("private_key = \"{PRIVATE}\"\n"), "");
     assert!(missing.starts_with("g.toml:1: private_key_file: found nothing"), "{missing}");
 }
 
 #[test]
-fn a_wrong_key_is_told_and_a_secret_one_is_not_shown() {
+fn invalid_keys_are_reported_and_secrets_are_not_quoted() {
     let cut = &PRIVATE[1..];
-    let wrong = said(&hub(), PRIVATE, cut);
+    let wrong = error_for(&hub(), PRIVATE, cut);
     assert!(wrong.starts_with("g.toml:2: private_key: found something else, expected a key"));
     assert!(!wrong.contains(&cut[..10]));
-    let wrong = said(&terminal(), PUBLIC, "abc");
+    let wrong = error_for(&terminal(), PUBLIC, "abc");
     assert!(wrong.starts_with("g.toml:5: link.peer_public_key: found \"abc\", expected a key"));
-    let wrong = said(&terminal(), "/etc/bentpipe/key", "key");
+    let wrong = error_for(&terminal(), "/etc/bentpipe/key", "key");
     assert!(
         wrong.contains("private_key_file: found something else, expected an absolute path"),
         "{wrong}"
     );
     let both = format!("private_key_file = \"/a\"\nprivate_key = \"{PRIVATE}\"\n");
-    let wrong = said(&hub(), &format!("private_key = \"{PRIVATE}\"\n"), &both);
+    let wrong = error_for(&hub(), &format!("private_key = \"{PRIVATE}\"\n"), &both);
     assert!(wrong.contains("the key itself or a file, not both"), "{wrong}");
 }
 
 #[test]
-fn keys_beside_no_security_are_refused() {
+fn keys_without_encryption_are_rejected() {
     let none = "security = \"none\"\n[link]";
-    let useless = said(&terminal(), "[link]", none);
+    let useless = error_for(&terminal(), "[link]", none);
     let lines: Vec<&str> = useless.lines().collect();
     assert_eq!(lines.len(), 2, "{useless}");
     assert!(lines[0].starts_with("g.toml:2: private_key_file: found a key, expected none beside"));
     assert!(lines[1].starts_with("g.toml:6: link.peer_public_key: found a key, expected none"));
-    let useless = said(&hub(), "[link]", none);
+    let useless = error_for(&hub(), "[link]", none);
     assert_eq!(useless.lines().count(), 3, "{useless}");
     assert!(!useless.contains(PRIVATE), "{useless}");
 }
 
 #[test]
-fn keys_that_do_not_go_together_are_refused() {
+fn inconsistent_keys_are_rejected() {
     let keys = |text: &str| Config::parse("g.toml", text).unwrap().keys();
     let plain = hub().replace("preshared_key_file = \"/etc/bentpipe/boat\"\n", "");
     let other = PrivateKey::generate(&mut SystemEntropy).public().to_string();
-    // The public key above is the private key's own.
+    // The public key above belongs to the private key itself.
     let own = PRIVATE.parse::<PrivateKey>().unwrap().public().to_string();
     let error = keys(&plain.replace(PUBLIC, &own)).unwrap_err().to_string();
     assert!(error.contains("this side's own"), "{error}");

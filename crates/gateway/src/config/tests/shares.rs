@@ -1,4 +1,4 @@
-//! What may be reached, how much of it, and where proxies listen.
+//! Destinations, quotas, and addresses of proxies.
 
 use super::*;
 
@@ -19,15 +19,15 @@ fn terminal(proxies: &str) -> TerminalSection {
 }
 
 #[test]
-fn an_open_hub_keeps_its_own_addresses_to_itself() {
+fn a_public_hub_refuses_its_own_addresses() {
     assert!(hub("").guarded);
     assert!(hub("[hub]\ndeny = []\n").guarded);
     assert!(!hub("[hub]\nown_addresses = \"allow\"\n").guarded);
     let text = HUB.replace("0.0.0.0:7000", "127.0.0.1:7000");
     let Role::Hub(inner) = Config::parse("g.toml", &text).unwrap().role else { panic!("a hub") };
     assert!(!inner.guarded);
-    let said = said(HUB, "[link]", "[hub]\nown_addresses = \"maybe\"\n[link]");
-    assert!(said.ends_with("found \"maybe\", expected \"deny\" or \"allow\""), "{said}");
+    let error = error_for(HUB, "[link]", "[hub]\nown_addresses = \"maybe\"\n[link]");
+    assert!(error.ends_with("found \"maybe\", expected \"deny\" or \"allow\""), "{error}");
 }
 
 #[test]
@@ -62,33 +62,36 @@ fn destinations_and_terminals_are_read() {
 
 #[test]
 fn mistakes_in_rules_and_terminals_have_their_lines() {
-    let said = |more: &str| said(HUB, "[link]", &format!("{more}\n[link]"));
+    let error_for = |more: &str| error_for(HUB, "[link]", &format!("{more}\n[link]"));
     assert_eq!(
-        said("[hub]\ndeny = [\"10.0.0.0/8 22\"]"),
+        error_for("[hub]\ndeny = [\"10.0.0.0/8 22\"]"),
         "g.toml:4: hub.deny: found \"10.0.0.0/8 22\", expected a network, or \"any\", with or \
          without ports, such as \"10.0.0.0/8\", \"192.0.2.1 port 443\" or \"any port 25\""
     );
     assert_eq!(
-        said("[[terminal]]\nname = \"a\"\n[[terminal]]\nname = \"a\""),
+        error_for("[[terminal]]\nname = \"a\"\n[[terminal]]\nname = \"a\""),
         "g.toml:5: terminal.name: found \"a\" again, expected each terminal once"
     );
     assert_eq!(
-        said("[[terminal]]\nrate = 0\nname = \"a\""),
+        error_for("[[terminal]]\nrate = 0\nname = \"a\""),
         "g.toml:4: terminal.rate: found 0, expected a whole number from 1 to 1000000"
     );
-    assert!(said("[[terminal]]\nrate = 1").contains("terminal.name: found nothing"));
-    assert!(said("[[terminal]]\nname = \"a\"\nfast = 1").contains("terminal.fast: found a key"));
-    assert!(said("[terminal]\nname = \"a\"").contains("expected tables, each begun by"));
-    assert!(said("terminal = [1]").contains("terminal: found 1, expected a table"));
+    assert!(error_for("[[terminal]]\nrate = 1").contains("terminal.name: found nothing"));
+    assert!(
+        error_for("[[terminal]]\nname = \"a\"\nfast = 1")
+            .contains("terminal.fast: found an unknown key")
+    );
+    assert!(error_for("[terminal]\nname = \"a\"").contains("expected tables, each begun by"));
+    assert!(error_for("terminal = [1]").contains("terminal: found 1, expected a table"));
 }
 
 #[test]
-fn shares_are_read() {
+fn quotas_are_read() {
     let text = format!("{TERMINAL}[limits.client]\nconnections = 7\nrate = 5\n");
     let limits = Config::parse("g.toml", &text).unwrap().limits;
     let share = ShareLimits { connections: Some(7), rate: Some(5), burst: None };
     assert_eq!((limits.client, limits.terminal), (share, ShareLimits::default()));
-    let wrong = said(&text, "rate = 5", "rate = \"5\"");
+    let wrong = error_for(&text, "rate = 5", "rate = \"5\"");
     assert!(wrong.starts_with("g.toml:11: limits.client.rate: found \"5\""), "{wrong}");
 }
 
@@ -110,7 +113,7 @@ fn idle_connections_and_the_prefix_of_ipv6_clients_are_read() {
 }
 
 #[test]
-fn proxies_listen_on_loopback_unless_told_otherwise() {
+fn proxies_listen_on_loopback_by_default() {
     let own = |port: u16| vec![SocketAddr::from(([127, 0, 0, 1], port))];
     let both = terminal("socks5 = true\nconnect = true");
     assert_eq!((both.socks5, both.connect), (own(1080), own(3128)));
@@ -118,7 +121,7 @@ fn proxies_listen_on_loopback_unless_told_otherwise() {
     assert_eq!((tables.socks5, tables.connect), (own(1080), own(3128)));
     let one = terminal("socks5 = false\nconnect = true");
     assert_eq!((one.socks5, one.connect), (vec![], own(3128)));
-    let said = |to: &str| said(TERMINAL, "[socks5]\nlisten = \"127.0.0.1:1080\"", to);
-    assert!(said("socks5 = 1080").contains("expected one of"));
-    assert!(said("[socks5]\nlisten = []").contains("the addresses and ports to listen on"));
+    let error_for = |to: &str| error_for(TERMINAL, "[socks5]\nlisten = \"127.0.0.1:1080\"", to);
+    assert!(error_for("socks5 = 1080").contains("expected one of"));
+    assert!(error_for("[socks5]\nlisten = []").contains("the addresses and ports to listen on"));
 }

@@ -11,12 +11,12 @@ rate = "10mbit"
 fn single(text: &str) -> SingleSection {
     match Config::parse("g.toml", text).unwrap().role {
         Role::Single(section) => section,
-        Role::Hub(_) | Role::Terminal(_) => panic!("a gateway without a partner"),
+        Role::Hub(_) | Role::Terminal(_) => panic!("a single gateway"),
     }
 }
 
 #[test]
-fn a_short_one_gets_the_usual_values() {
+fn a_minimal_single_gateway_has_the_defaults() {
     let section = single(SINGLE);
     assert_eq!(section.satellite, ["sat0"]);
     assert_eq!(section.rate, Some(BitRate::from_mbps(10)));
@@ -51,22 +51,22 @@ exclude = "10.0.0.0/8"
 }
 
 #[test]
-fn what_needs_the_networks_asks_for_them() {
+fn keys_that_depend_on_networks_require_them() {
     for (more, key) in
         [("network = \"lan0\"", "network"), ("initial_window = 32", "initial_window")]
     {
-        let said = said(SINGLE, "rate", &format!("{more}\nrate"));
-        assert!(said.starts_with("g.toml:2: single.networks: found none"), "{said}");
-        assert!(said.contains(&format!("single.{key} goes by them")), "{said}");
+        let error = error_for(SINGLE, "rate", &format!("{more}\nrate"));
+        assert!(error.starts_with("g.toml:2: single.networks: found none"), "{error}");
+        assert!(error.contains(&format!("single.{key} depends on them")), "{error}");
     }
-    let said = said(SINGLE, "\"10mbit\"", "\"10mbit\"\n[link]\nlisten = \"0.0.0.0:7000\"");
-    assert!(said.contains("link"), "it has no partner: {said}");
-    let said = super::said(SINGLE, "satellite = [\"sat0\"]", "congestion = \"b/r\"");
-    assert!(said.contains("single.satellite") && said.contains("single.congestion"), "{said}");
+    let error = error_for(SINGLE, "\"10mbit\"", "\"10mbit\"\n[link]\nlisten = \"0.0.0.0:7000\"");
+    assert!(error.contains("link"), "a single gateway has no link: {error}");
+    let error = error_for(SINGLE, "satellite = [\"sat0\"]", "congestion = \"b/r\"");
+    assert!(error.contains("single.satellite") && error.contains("single.congestion"), "{error}");
 }
 
 #[test]
-fn it_may_be_looked_at() {
+fn single_gateways_have_observers() {
     let text =
         format!("{SINGLE}[metrics]\nlisten = \"127.0.0.1:9999\"\n[control]\nsocket = \"/x/y\"\n");
     let config = Config::parse("g.toml", &text).unwrap();

@@ -6,7 +6,7 @@ use crate::engine::accept::fallback::FallbackPolicy;
 use crate::engine::accept::reachability::{Answer, Reachability};
 use crate::engine::accept::stage::TerminalCore;
 use crate::engine::limits::rates::QuotaOwner;
-use crate::engine::limits::slots::{Bounds, Full, Owner, Verdict};
+use crate::engine::limits::slots::{Bounds, Full, Owner, SlotDecision};
 use crate::proxy::{Destination, RefuseReason};
 use crate::{AcceptMode, ClientProtocol};
 use crate::{AcceptRules, Config, Limits, TerminalSection, Terms};
@@ -104,10 +104,10 @@ impl ClientAdmission {
             return None;
         }
         let total = core.max_handshakes(now);
-        let reclaimed = match core.handshakes.judge(&owner, Bounds { total, ..Bounds::NONE }) {
-            Verdict::Free => None,
-            Verdict::Reclaim(index) => Some(index),
-            Verdict::Refused(_) => core.handshakes.idlest_of(&owner),
+        let reclaimed = match core.handshakes.decide(&owner, Bounds { total, ..Bounds::NONE }) {
+            SlotDecision::Free => None,
+            SlotDecision::Reclaim(index) => Some(index),
+            SlotDecision::Refused(_) => core.handshakes.idlest_of(&owner),
         };
         if let Some(index) = reclaimed {
             core.handshakes.release(index);

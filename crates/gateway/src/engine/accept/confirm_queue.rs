@@ -156,7 +156,7 @@ impl ConfirmQueue {
         let (client, server) = (syn.client, syn.server);
         let who = (client_network(client.ip(), core.limits.ipv6_prefix), syn.neighbour);
         let may_enter = || admission.admit(core, now, client);
-        let verdict = self.waiting.judge(now, who, self.bounds, may_enter);
+        let verdict = self.waiting.decide(now, who, self.bounds, may_enter);
         let owner = match (verdict, self.bounds.when_full) {
             (AdmitDecision::Hold(owner, reclaimed), _) => {
                 if let Some(index) = reclaimed {

@@ -112,8 +112,8 @@ impl Direct {
         let connection = &mut core.connections[index];
         let TerminalStage::DirectConnect(direct) = &mut connection.stage else { return };
         let reached = direct.server.turn(now, |address| {
-            let judged = self.reach.as_mut().map(|reach| reach.judge(address));
-            if judged.is_none_or(|judged| judged.is_err()) {
+            let checked = self.reach.as_mut().map(|reach| reach.check(address));
+            if checked.is_none_or(|checked| checked.is_err()) {
                 tracing::info!(server = %address, "direct connection denied by policy");
                 return Err(RefuseReason::Policy);
             }

@@ -8,7 +8,7 @@
 //! ```
 
 use crate::{FailSection, WhenFail};
-use relay::health::Verdict;
+use relay::health::HealthState;
 use units::{Instant, Span};
 
 /// Time from the start of a terminal until a hub without a response counts as unreachable: a few
@@ -54,19 +54,21 @@ impl FallbackPolicy {
 
     /// Updates the state. `answers` is the health of the best path apart from delay and loss;
     /// `open` of `limit` connections are in use.
-    pub(crate) fn review(&mut self, now: Instant, answers: Verdict, open: usize, limit: usize) {
+    pub(crate) fn review(&mut self, now: Instant, answers: HealthState, open: usize, limit: usize) {
         let mut patience = *self.patience.get_or_insert(now + FIRST_ANSWER);
-        if answers != Verdict::Down {
+        if answers != HealthState::Down {
             // A later missing response counts at once.
             patience = patience.min(now);
         }
         self.patience = Some(patience);
         let unreachable = match answers {
             // A degraded path still has a hub, and traffic that is to be sealed must not bypass it.
-            Verdict::Well | Verdict::Poor => false,
+            HealthState::Up | HealthState::Degraded => false,
             // A flapping path does not end the bypass each time.
-            Verdict::Recovering => self.unreachable && self.section.unreachable == WhenFail::Open,
-            Verdict::Down => self.unreachable || now >= patience,
+            HealthState::Recovering => {
+                self.unreachable && self.section.unreachable == WhenFail::Open
+            }
+            HealthState::Down => self.unreachable || now >= patience,
         };
         if unreachable != self.unreachable && self.section.unreachable != WhenFail::Wait {
             let unreachable_is = self.section.unreachable.word();

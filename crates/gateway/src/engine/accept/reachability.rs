@@ -8,9 +8,9 @@
 //! ```
 //!
 //! To *defer* is to answer the client once its server has answered, as `accept = "confirm"` does.
-//! A server that has failed is asked again and never refused unasked, so that one that has just
-//! come back is reached at once, and what one client has caused costs another a round trip at
-//! most ([decision](../../../../../docs/decisions/early-accept.md)).
+//! A server that has failed is tried again for each client, so that a server that responds again is
+//! reached immediately, and the failure of one client's connection costs another at most a round
+//! trip ([decision](../../../../../docs/decisions/early-accept.md)).
 
 mod failures;
 

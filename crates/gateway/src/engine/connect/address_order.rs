@@ -1,9 +1,9 @@
 //! The order in which the addresses of a server are tried (RFC 6724, section 6).
 //!
-//! Rules 3, 4 and 7 need what the kernel does not tell of a route: whether the source address is
-//! deprecated, a home address, or reached through a tunnel. They are left out. Rule 9, the longest
-//! matching prefix, is applied to IPv6 alone, as by common C libraries: IPv4 prefixes say nothing
-//! of distance, and the order in which a name server gives its addresses spreads load.
+//! Rules 3, 4 and 7 are omitted: they need properties that the kernel does not report for a route
+//! (whether the source address is deprecated, a home address, or reached through a tunnel). Rule 9,
+//! the longest matching prefix, is applied to IPv6 only, as by common C libraries: IPv4 prefixes do
+//! not indicate distance, and the order in a name server's response distributes load.
 
 use crate::engine::host::Host;
 use std::cmp::Reverse;
@@ -13,7 +13,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 const SUBNET_BITS: u32 = 64;
 
 /// Sorts `addresses`, best first. The address that this host would send from decides; addresses
-/// that it has no route to come last, others keep their order where no rule tells them apart.
+/// that it has no route to are last; others keep their order where no rule distinguishes them.
 pub(crate) fn sort(addresses: &mut [SocketAddr], host: &dyn Host) {
     if addresses.len() > 1 {
         sort_with(addresses, |address| host.source_for(address));

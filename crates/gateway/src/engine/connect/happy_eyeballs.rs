@@ -27,7 +27,7 @@ pub(crate) struct HappyEyeballs {
     untried: Vec<SocketAddr>,
     /// All addresses so far.
     known: Vec<SocketAddr>,
-    /// Whether no more addresses will come.
+    /// Whether no more addresses are expected.
     resolved: bool,
     /// Until when the first attempt waits for addresses of the preferred family.
     wait_until: Option<Instant>,
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn families_take_turns_250_ms_apart() {
+    fn families_alternate_every_250_ms() {
         let mut race = with(&[v4(1), v4(2), v6(1), v6(2)]);
         assert_eq!(race.poll_attempt(at(0)), Some(v6(1)));
         assert_eq!((race.poll_attempt(at(249)), race.poll_timeout()), (None, Some(at(250))));
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn ipv4_goes_at_once_when_there_is_no_ipv6() {
+    fn ipv4_is_tried_immediately_without_ipv6() {
         let mut race = HappyEyeballs::new(PATIENCE);
         race.on_addresses(at(10), [v4(1)], false, sort);
         race.on_addresses(at(20), [v4(1)], true, sort);
@@ -233,14 +233,14 @@ mod tests {
         race.on_addresses(at(10), [v6(1)], false, sort);
         assert_eq!(race.poll_attempt(at(10)), Some(v6(1)));
         race.on_failed(at(20), v6(1));
-        // More may come: it has not failed for good.
+        // Further addresses may follow, so it has not failed finally.
         assert!(!race.is_exhausted());
         race.on_addresses(at(30), [v6(1)], true, sort);
         assert!(race.is_exhausted());
     }
 
     #[test]
-    fn a_long_list_is_tried_in_part_and_both_families_of_it() {
+    fn a_long_list_is_truncated_by_family() {
         let all: Vec<SocketAddr> = (0..100).map(v6).chain((0..10).map(v4)).collect();
         let mut race = with(&all);
         let mut tried = Vec::new();

@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn families_take_turns_and_keep_their_order() {
+    fn families_alternate_in_order() {
         let address =
             |text: &&str| SocketAddr::new(text.parse::<std::net::IpAddr>().unwrap(), 7000);
         let order = |list: &[&str]| {

@@ -10,7 +10,7 @@ use crate::engine::transfer::connection::Stage;
 use crate::engine::transfer::connections::Core;
 use crate::forward::packet::Ends;
 use crate::intercept::Prefix;
-use crate::reach::{Because, Reach, may_speak_for};
+use crate::reach::{DenyReason, Reach, may_speak_for};
 use crate::{HubSection, Limits, Terms};
 use rt::netlink::NetlinkError;
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ impl Admission {
     /// Rules as configured by `section` and `limits`.
     ///
     /// # Errors
-    /// When the kernel cannot be asked for the hub's own addresses.
+    /// Returns the error of reading the hub's own addresses from the kernel.
     pub(crate) fn new(section: &HubSection, limits: &Limits) -> Result<Self, NetlinkError> {
         // All paths of a terminal have the same rules.
         let terminals =
@@ -97,7 +97,7 @@ impl Admission {
         quota_owner: Option<&QuotaOwner>,
         server: SocketAddr,
     ) -> bool {
-        self.judge(now, quota_owner, server, |reach| reach.judge(server))
+        self.check(now, quota_owner, server, |reach| reach.check(server))
     }
 
     /// Whether a packet of the owner's terminal may be forwarded to its destination. A packet
@@ -109,31 +109,31 @@ impl Admission {
         packet: &Ends,
     ) -> bool {
         let Ends { destination, port_is_hidden, goes_on, .. } = *packet;
-        self.judge(now, Some(quota_owner), destination, |reach| match (goes_on, port_is_hidden) {
-            (true, _) => Err(Because::SourceRouted),
-            (false, true) => reach.judge_all_ports(destination.ip()),
-            (false, false) => reach.judge(destination),
+        self.check(now, Some(quota_owner), destination, |reach| match (goes_on, port_is_hidden) {
+            (true, _) => Err(DenyReason::SourceRouted),
+            (false, true) => reach.check_all_ports(destination.ip()),
+            (false, false) => reach.check(destination),
         })
     }
 
-    fn judge(
+    fn check(
         &mut self,
         now: Instant,
         quota_owner: Option<&QuotaOwner>,
         server: SocketAddr,
-        judge: impl Fn(&mut Reach) -> Result<(), Because>,
+        check: impl Fn(&mut Reach) -> Result<(), DenyReason>,
     ) -> bool {
         let name = name_of(quota_owner);
-        let judged = judge(&mut self.reach).and_then(|()| match self.known.get_mut(&*name) {
-            Some(known) => judge(&mut known.reach),
+        let checked = check(&mut self.reach).and_then(|()| match self.known.get_mut(&*name) {
+            Some(known) => check(&mut known.reach),
             None => Ok(()),
         });
-        if let Err(because) = &judged
+        if let Err(because) = &checked
             && self.log_budget.allow(now)
         {
             tracing::warn!(terminal = &*name, %server, %because, "refused");
         }
-        judged.is_ok()
+        checked.is_ok()
     }
 
     /// Whether the owner's terminal may use the source address `client` towards servers. The hub's

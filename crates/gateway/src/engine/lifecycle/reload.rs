@@ -150,7 +150,7 @@ impl Pair<Terminal> {
 #[cfg(test)]
 mod tests {
     use crate::Limits;
-    use crate::config::MOST_LISTENERS;
+    use crate::config::MAX_PROXY_LISTENERS;
     use crate::engine::accept::client_admission::ClientAdmission;
     use crate::engine::accept::direct::Direct;
     use crate::engine::accept::fallback::FallbackPolicy;
@@ -178,12 +178,12 @@ mod tests {
             || crate::driver::bind("127.0.0.1:0".parse().unwrap(), Kind::Socks5).unwrap();
         let many = |count: usize| (0..count).map(|_| listener()).collect::<Vec<_>>();
         // As many as a configuration may have, twice.
-        let old = terminal.listen(&mut host, many(MOST_LISTENERS)).unwrap();
-        assert!(terminal.listen(&mut host, many(MOST_LISTENERS + 26)).is_err());
-        assert_eq!(terminal.listeners().count(), MOST_LISTENERS, "all or none");
-        terminal.listen(&mut host, many(MOST_LISTENERS)).unwrap();
+        let old = terminal.listen(&mut host, many(MAX_PROXY_LISTENERS)).unwrap();
+        assert!(terminal.listen(&mut host, many(MAX_PROXY_LISTENERS + 26)).is_err());
+        assert_eq!(terminal.listeners().count(), MAX_PROXY_LISTENERS, "all or none");
+        terminal.listen(&mut host, many(MAX_PROXY_LISTENERS)).unwrap();
         terminal.listen_no_more(&old);
-        assert_eq!(terminal.listeners().count(), MOST_LISTENERS);
+        assert_eq!(terminal.listeners().count(), MAX_PROXY_LISTENERS);
     }
 
     #[test]

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ipv4_network_holds_its_addresses_in_ipv6_clothes_too_and_the_other_way_round() {
+    fn ipv4_networks_match_ipv4_mapped_addresses() {
         for written in ["10.9.0.0/16", "::ffff:10.9.0.0/112"] {
             let mut backup = class("backup", Level::Background);
             backup.networks = vec![written.parse().unwrap()];

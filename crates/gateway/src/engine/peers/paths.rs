@@ -13,7 +13,7 @@ use crate::engine::peers::handshake_log::HandshakeLog;
 use crate::engine::peers::naming::{hub_name, is_same};
 use crate::engine::peers::outgoing::Outgoing;
 use association::Entropy;
-use relay::health::{Demands, Verdict, Ways};
+use relay::health::{HealthCriteria, HealthState, PathSelector};
 use relay::{Event, ReceiveError, Relay, RelayConfig, TransmitBatch};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -75,7 +75,7 @@ impl Path {
 #[derive(Debug)]
 pub(crate) struct Paths {
     pub(crate) all: Vec<Path>,
-    ways: Ways,
+    selector: PathSelector,
     /// Path whose events are polled first.
     turn: usize,
 }
@@ -84,26 +84,26 @@ impl Paths {
     /// Paths for `plans`, of which there is at least one, with the health criteria `demands`.
     pub(crate) fn new<E: Entropy + 'static>(
         plans: Vec<PathPlan>,
-        demands: Demands,
+        demands: HealthCriteria,
         now: Instant,
         mut entropy: impl FnMut() -> E,
     ) -> Self {
-        let mut ways = Ways::default();
+        let mut selector = PathSelector::default();
         let all = plans.into_iter().map(|plan| {
-            ways.add(plan.priority, plan.weight, demands);
+            selector.add(plan.priority, plan.weight, demands);
             let relay = Box::new(Relay::terminal(&plan.relay, now, entropy()));
             let label = if plan.name.is_empty() { String::new() } else { plan.relay.name.clone() };
             let PathPlan { name, route, hub_name, .. } = plan;
             let handshake_log = HandshakeLog::default();
             Path { label, relay, route, hub_name, name, handshake_log, bound: true }
         });
-        Self { all: all.collect(), ways, turn: 0 }
+        Self { all: all.collect(), selector, turn: 0 }
     }
 
     /// Sets the health criteria, and the time without a message from the hub after which a path is
     /// probed.
-    pub(crate) fn set_health(&mut self, demands: Demands, keep_alive: Span) {
-        self.ways.set_demands(demands);
+    pub(crate) fn set_health(&mut self, demands: HealthCriteria, keep_alive: Span) {
+        self.selector.set_demands(demands);
         self.all.iter_mut().for_each(|path| path.relay.set_keep_alive(keep_alive));
     }
 
@@ -120,7 +120,7 @@ impl Paths {
 
     /// Selects the path for a new connection.
     pub(crate) fn choose(&mut self) -> usize {
-        match self.ways.choose() {
+        match self.selector.choose() {
             Some(number) => number,
             None => self.first(),
         }
@@ -129,47 +129,49 @@ impl Paths {
     /// Returns the path for packets that belong to no connection. While no path is up it is the
     /// first whose socket is bound.
     pub(crate) fn first(&self) -> usize {
-        self.ways.first_of(|number| self.all[number].bound).unwrap_or(0)
+        self.selector.first_of(|number| self.all[number].bound).unwrap_or(0)
     }
 
     /// Returns the best health of all paths apart from delay and loss.
-    pub(crate) fn answers(&self) -> Verdict {
-        let mut all = Verdict::ALL.into_iter();
+    pub(crate) fn answers(&self) -> HealthState {
+        let mut all = HealthState::ALL.into_iter();
         let numbers = 0..self.all.len();
-        let is = |verdict| numbers.clone().any(|n| self.ways.health(n).answers() == verdict);
-        all.find(|verdict| is(*verdict)).unwrap_or(Verdict::Down)
+        let is = |health_state| {
+            numbers.clone().any(|n| self.selector.health(n).answers() == health_state)
+        };
+        all.find(|health_state| is(*health_state)).unwrap_or(HealthState::Down)
     }
 
     /// Returns the health of path `number`.
-    pub(crate) fn verdict(&self, number: usize) -> Verdict {
-        self.ways.health(number).verdict()
+    pub(crate) fn health_state(&self, number: usize) -> HealthState {
+        self.selector.health(number).state()
     }
 
     /// Returns how often path `number` has failed.
     pub(crate) fn failures(&self, number: usize) -> u64 {
-        self.ways.health(number).failures()
+        self.selector.health(number).failures()
     }
 
     /// Updates the health of all paths.
     pub(crate) fn review(&mut self, now: Instant) {
         let several = self.all.len() > 1;
         for (number, path) in self.all.iter().enumerate() {
-            let mut seen = path.relay.seen();
+            let mut seen = path.relay.path_sample();
             seen.answered &= path.bound;
-            let Some(verdict) = self.ways.look(now, number, seen) else { continue };
+            let Some(health_state) = self.selector.update(now, number, seen) else { continue };
             if several {
                 let (path, hub) = (&path.name, path.route.peer);
-                match verdict {
-                    Verdict::Down => {
+                match health_state {
+                    HealthState::Down => {
                         tracing::warn!(%path, %hub, "path down, not used for new connections");
                     }
-                    Verdict::Poor => {
+                    HealthState::Degraded => {
                         tracing::warn!(%path, %hub, "path degraded, not used for new connections");
                     }
-                    Verdict::Recovering => {
+                    HealthState::Recovering => {
                         tracing::info!(%path, %hub, "path recovering");
                     }
-                    Verdict::Well => tracing::info!(%path, %hub, "path up"),
+                    HealthState::Up => tracing::info!(%path, %hub, "path up"),
                 }
             }
         }
@@ -217,7 +219,7 @@ impl Paths {
     /// Returns when the next timer of a path expires.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let relays = self.all.iter().filter_map(|path| path.relay.poll_timeout());
-        relays.chain(self.ways.poll_timeout()).min()
+        relays.chain(self.selector.poll_timeout()).min()
     }
 
     /// Updates the MTU hints of all paths.

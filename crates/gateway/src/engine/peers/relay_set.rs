@@ -19,7 +19,7 @@ use crate::engine::peers::outgoing::Outgoing;
 use crate::engine::peers::paths::{PathPlan, Paths};
 use crate::state::State;
 use association::Entropy;
-use relay::health::{Demands, Verdict};
+use relay::health::{HealthCriteria, HealthState};
 use relay::{
     Event, Hub, Keys, PeerId, Priority, PublicKey, RefuseReason, Relay, RelayConfig, ResetReason,
     StreamError, StreamId, Target, TransmitBatch,
@@ -65,7 +65,7 @@ impl RelaySet {
     /// Relays of a terminal for the paths `plans`, with the health criteria `demands`.
     pub(crate) fn terminal<E: Entropy + 'static>(
         plans: Vec<PathPlan>,
-        demands: Demands,
+        demands: HealthCriteria,
         now: Instant,
         entropy: impl FnMut() -> E,
     ) -> Self {
@@ -365,7 +365,7 @@ impl RelaySet {
 
     /// Sets the health criteria of a terminal's paths, and the time without a message from the hub
     /// after which a path is probed.
-    pub(crate) fn set_health(&mut self, demands: Demands, keep_alive: Span) {
+    pub(crate) fn set_health(&mut self, demands: HealthCriteria, keep_alive: Span) {
         if let Side::Terminal(paths) = &mut self.side {
             paths.set_health(demands, keep_alive);
         }
@@ -407,10 +407,10 @@ impl RelaySet {
     }
 
     /// Returns the best health of a terminal's paths apart from delay and loss.
-    pub(crate) fn answers(&self) -> Verdict {
+    pub(crate) fn answers(&self) -> HealthState {
         match &self.side {
             Side::Terminal(paths) => paths.answers(),
-            Side::Hub(_) => Verdict::Well,
+            Side::Hub(_) => HealthState::Up,
         }
     }
 

@@ -212,7 +212,7 @@ mod tests {
         (SchedulerNotifier::new(&path, "teleport").unwrap(), Receiver::bind(&path).unwrap())
     }
 
-    /// Everything that was said, as names and numbers.
+    /// Returns all reported counts as names and numbers.
     fn said(receiver: &mut Receiver) -> Vec<(String, u64)> {
         let mut all = Vec::new();
         while let Some(message) = receiver.receive() {
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_told_soon_and_everything_once_a_second() {
+    fn changes_are_reported_soon_and_all_counts_every_second() {
         let (mut mac, mut receiver) = ends("soon");
         let (mut slots, mut counters) = (SlotTable::default(), Counters::default());
         let mut tell = |ms, slots: &mut SlotTable<Arc<str>>| {
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn many_terminals_are_told_of_piece_by_piece() {
+    fn many_terminals_are_reported_in_pieces() {
         let (mut mac, mut receiver) = ends("many");
         let (mut slots, mut counters) = (SlotTable::default(), Counters::default());
         let names: Vec<String> = (0..450).map(|number| format!("site-{number:03}")).collect();
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hub_does_not_need_to_be_heard() {
+    fn a_terminal_sends_without_data_from_the_hub() {
         let (mut mac, receiver) = ends("deaf");
         drop(receiver);
         let (mut slots, mut counters) = (SlotTable::default(), Counters::default());

@@ -8,7 +8,7 @@
 //!
 //! Invariants: at most [`Bounds::lookups`] lookups run, at most [`Bounds::of_client`] of them for
 //! one client, and each name is looked up once at a time. When all slots are taken, an owner that
-//! has at least two fewer than the one with the most takes a slot from it, so that a newcomer
+//! has at least two fewer than the one with the most takes a slot from it, so that a new owner
 //! never waits for the lookups of others. A query stopped in this way keeps its age. When all
 //! places for queries are taken, the newest query of the largest owner is refused.
 
@@ -262,7 +262,7 @@ impl Schedule {
         }
     }
 
-    /// The client of `terminal` whose turn it is.
+    /// Returns the client of `terminal` whose turn it is.
     fn next_of(&self, terminal: &Arc<str>) -> Option<Owner> {
         let load =
             |owner: &Owner| (self.running.of(owner), self.served.get(owner).copied().unwrap_or(0));
@@ -319,7 +319,7 @@ impl Schedule {
         true
     }
 
-    /// An owner without queries is not remembered.
+    /// An owner without queries is removed.
     fn forget(&mut self, owner: &Owner) {
         if self.all.of(owner) == 0 {
             self.served.remove(owner);

@@ -50,11 +50,11 @@ const SCRATCH: usize = 64 * 1024;
 #[derive(Debug)]
 pub(crate) struct Facing {
     pub(crate) listener: Listener,
-    /// Its clients come over the satellite; otherwise their servers are beyond it.
+    /// Set if its clients are beyond the satellite; otherwise its servers are.
     pub(crate) clients: bool,
 }
 
-/// A gateway without a partner.
+/// A single gateway.
 #[derive(Debug)]
 pub(crate) struct Single {
     kernel: Box<dyn Host>,
@@ -193,7 +193,7 @@ impl Single {
         self.pairs.len()
     }
 
-    /// Counts what is held for connections, to see that all of it is given back.
+    /// Returns the resources that are held for connections, to verify that all are released.
     #[cfg(any(test, feature = "simulation"))]
     pub(crate) fn held(&self) -> super::Held {
         super::Held {

@@ -1,4 +1,4 @@
-//! Status of a gateway without a partner.
+//! Status of a single gateway.
 
 use super::Single;
 use super::pair::Pair;

@@ -7,7 +7,7 @@ use crate::engine::transfer::token_bucket::TokenBucket;
 use std::net::SocketAddr;
 use units::{Instant, Span};
 
-/// A connection of a gateway without a partner.
+/// A connection of a single gateway.
 #[derive(Debug)]
 pub(super) struct Pair {
     /// Unique number, unlike the index in the table, which is used again.

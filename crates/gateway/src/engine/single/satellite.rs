@@ -22,7 +22,7 @@ const LEAST_UNSENT: u64 = 16 * 1024;
 /// Priority of the policy rule for the initial window: before the main table (32766).
 const PRIORITY: u32 = 2530;
 
-/// Errors at the start of a gateway without a partner.
+/// Errors at the start of a single gateway.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
     /// The kernel has no such congestion control.
@@ -31,7 +31,7 @@ pub(crate) enum Refusal {
     /// The routes for the initial window.
     #[error("single.initial_window: {0}")]
     InitialWindow(#[from] NetlinkError),
-    /// Something else that the kernel did not give.
+    /// Another resource that the kernel has refused.
     #[error(transparent)]
     Kernel(#[from] io::Error),
 }
@@ -70,7 +70,7 @@ impl Tuning {
             set_buffers(fd, bytes)?;
         }
         if let Some(rate) = self.rate {
-            // A single connection does not exceed the rate of the link, whatever its window.
+            // A single connection does not exceed the rate of the link, with any window.
             let bytes = (rate.as_bps() / 8).max(1);
             set(fd, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, bytes)?;
             let unsent = rate.bytes_in(UNSENT).max(LEAST_UNSENT);
@@ -207,7 +207,7 @@ impl Drop for InitialWindow {
     }
 }
 
-/// Why the satellite's side could not be told what it was to be told.
+/// Reason for which the satellite's side could not be configured.
 pub(super) fn refused(section: &SingleSection, error: io::Error) -> Refusal {
     match (&section.congestion, error.raw_os_error()) {
         (Some(found), Some(libc::ENOENT | libc::EPERM)) => Refusal::Congestion {

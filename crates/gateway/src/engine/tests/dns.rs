@@ -1,4 +1,4 @@
-//! The guide's caching name server at the terminal, with the programs that it names.
+//! The guide's caching name server at the terminal, tested with the programs that the guide names.
 
 use super::harness::*;
 use std::io::{Read, Write};
@@ -12,12 +12,12 @@ use std::time::Duration;
 const PAGE: &str = include_str!("../../../../../docs/guide/other-traffic.md");
 /// Address of every name at the name server.
 const ADDRESS: [u8; 4] = [192, 0, 2, 7];
-/// What a test in one directory and without privileges needs besides. Names below `test` would
-/// not be queried at all (RFC 6761 §6.2).
+/// Additional settings for a test in one directory and without privileges. Names below `test` would
+/// otherwise not be queried (RFC 6761 §6.2).
 const BESIDE: &str = "    username: \"\"\n    chroot: \"\"\n    pidfile: \"\"\n    use-syslog: no\n\
                       \x20   do-daemonize: no\n    local-zone: \"test.\" nodefault\n";
 
-/// Ends with the test.
+/// A process that is killed on drop.
 struct Program(Child);
 
 impl Drop for Program {
@@ -27,7 +27,7 @@ impl Drop for Program {
     }
 }
 
-/// Goes with the test.
+/// A file that is removed on drop.
 struct File(PathBuf);
 
 impl Drop for File {
@@ -47,7 +47,7 @@ fn start(program: &str, arguments: &[&str]) -> Option<Program> {
     }
 }
 
-/// The page's block of this kind that has `words` in it.
+/// Returns the page's block of this kind that contains `words`.
 fn block(kind: &str, words: &str) -> &'static str {
     let mut blocks = PAGE.split(kind).skip(1).map(|rest| rest.split("```").next().unwrap());
     blocks.find(|block| block.contains(words)).expect("a block on the page")
@@ -60,13 +60,13 @@ fn replaced(text: &str, changes: &[(&str, String)]) -> String {
     })
 }
 
-/// The octets of a query's header and first question.
+/// Returns the octets of a query's header and first question.
 fn question(query: &[u8]) -> usize {
     let name = query[12..].iter().position(|&octet| octet == 0).unwrap();
     12 + name + 5
 }
 
-/// A name server behind the hub, for TCP; each query counts.
+/// Starts a name server behind the hub, for TCP, which counts queries.
 fn upstream(asked: Arc<AtomicUsize>) -> SocketAddr {
     serve(move |mut stream: TcpStream| {
         let mut length = [0; 2];
@@ -88,7 +88,7 @@ fn upstream(asked: Arc<AtomicUsize>) -> SocketAddr {
     })
 }
 
-/// Whether the name server at `address` has the address of `name`.
+/// Returns whether the name server at `address` has the address of `name`.
 fn resolves(address: SocketAddr, name: &str) -> bool {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();

@@ -1,15 +1,15 @@
-//! A gateway that is asked to stop lets what runs finish, takes nothing new, and tells when it
-//! has to cut something off.
+//! A draining gateway lets running connections finish, accepts no new ones, and reports connections
+//! that it had to reset.
 
 use super::harness::*;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener};
 use std::sync::mpsc;
 
-/// Long enough for whatever runs.
+/// Longer than any transfer of these tests.
 const LONG: &str = "[limits]\ndrain = \"60s\"";
 
-/// A server that sends half of `data` at once and the rest when it is told to.
+/// Starts a server that sends half of `data` immediately and the rest on request.
 fn in_two_halves(data: Vec<u8>) -> (std::net::SocketAddr, mpsc::Sender<()>) {
     let (go_on, wait) = mpsc::channel::<()>();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -26,7 +26,7 @@ fn in_two_halves(data: Vec<u8>) -> (std::net::SocketAddr, mpsc::Sender<()>) {
 }
 
 #[test]
-fn a_terminal_finishes_what_runs_and_takes_nothing_new() {
+fn a_draining_terminal_finishes_open_connections_and_accepts_none() {
     let pair = Pair::with(LONG, "");
     let data = pattern(2_000_000, 31);
     let (server, go_on) = in_two_halves(data.clone());
@@ -39,14 +39,14 @@ fn a_terminal_finishes_what_runs_and_takes_nothing_new() {
     got.extend(read_all(&mut client));
     client.shutdown(Shutdown::Write).unwrap();
     assert!(got == data, "{} bytes", got.len());
-    // It ends by itself, long before its minute is over.
+    // It ends before its timeout of one minute.
     let report = pair.terminal.join();
     assert_eq!(report.connections.completed, 1);
     assert!(report.seconds < 30.0, "{} s", report.seconds);
 }
 
 #[test]
-fn a_hub_finishes_what_runs_and_refuses_what_is_new() {
+fn a_draining_hub_finishes_open_connections_and_refuses_new_ones() {
     let pair = Pair::with("accept = \"confirm\"", LONG);
     let data = pattern(2_000_000, 32);
     let (server, go_on) = in_two_halves(data.clone());
@@ -64,7 +64,7 @@ fn a_hub_finishes_what_runs_and_refuses_what_is_new() {
 }
 
 #[test]
-fn what_takes_too_long_is_reset_and_never_cut_short_in_silence() {
+fn timeouts_reset_connections_instead_of_truncating_them() {
     let pair = Pair::with("", "[limits]\ndrain = \"200ms\"");
     let (server, _never) = in_two_halves(pattern(2000, 33));
     let mut client = pair.connect(server);
@@ -76,7 +76,7 @@ fn what_takes_too_long_is_reset_and_never_cut_short_in_silence() {
 }
 
 #[test]
-fn asked_twice_it_does_not_wait() {
+fn a_second_stop_ends_the_drain() {
     let pair = Pair::with(LONG, LONG);
     let (server, _never) = in_two_halves(pattern(2000, 34));
     let mut client = pair.connect(server);

@@ -1,4 +1,4 @@
-//! Ends are honest: half-close, reset, refusal.
+//! Half-close, reset and refusal of one side appear at the other.
 
 use super::harness::*;
 use socket2::{Domain, Socket, Type};
@@ -9,23 +9,23 @@ use std::sync::mpsc;
 #[test]
 fn each_half_ends_by_itself() {
     let pair = Pair::early();
-    // The client ends first, and still gets everything.
+    // The client finishes first, and still receives everything.
     let mut client = pair.connect(echo());
     client.write_all(b"all that I have").unwrap();
     client.shutdown(Shutdown::Write).unwrap();
     assert_eq!(read_all(&mut client), b"all that I have");
-    // The server ends first, and still gets everything.
-    let (tell, told) = mpsc::channel();
+    // The server finishes first, and still receives everything.
+    let (sender, result) = mpsc::channel();
     let server = serve(move |mut stream| {
         stream.write_all(b"bye").unwrap();
         stream.shutdown(Shutdown::Write).unwrap();
-        tell.send(read_all(&mut stream)).unwrap();
+        sender.send(read_all(&mut stream)).unwrap();
     });
     let mut client = pair.connect(server);
     assert_eq!(read_all(&mut client), b"bye");
     client.write_all(b"one last word").unwrap();
     drop(client);
-    assert_eq!(told.recv().unwrap(), b"one last word");
+    assert_eq!(result.recv().unwrap(), b"one last word");
     let report = pair.terminal.stop();
     assert_eq!(report.connections.reset_by_sockets, 0);
 }
@@ -68,14 +68,14 @@ fn a_refused_port_is_a_reset_when_answered_early() {
 }
 
 #[test]
-fn a_name_without_an_address_is_told() {
+fn names_without_addresses_are_reported() {
     let pair = Pair::confirm();
     let (_, code) = pair.socks_name("no.such.name.invalid", 80);
     assert_eq!(code, 4, "host unreachable");
 }
 
 #[test]
-fn a_denied_destination_is_told() {
+fn denied_destinations_are_reported() {
     let pair = Pair::with("accept = \"confirm\"", "[hub]\ndeny = [\"127.0.0.0/8\"]");
     let (_, code) = pair.socks(echo());
     assert_eq!(code, 2, "not allowed by ruleset");
@@ -86,17 +86,17 @@ fn a_denied_destination_is_told() {
 #[test]
 fn a_client_that_resets_resets_the_server() {
     let pair = Pair::early();
-    let (tell, told) = mpsc::channel();
+    let (sender, result) = mpsc::channel();
     let server = serve(move |mut stream| {
         assert_eq!(read_exactly(&mut stream, 2), b"hi");
-        tell.send(None).unwrap();
-        tell.send(stream.read(&mut [0]).err().map(|error| error.kind())).unwrap();
+        sender.send(None).unwrap();
+        sender.send(stream.read(&mut [0]).err().map(|error| error.kind())).unwrap();
     });
     let mut client = pair.connect(server);
     client.write_all(b"hi").unwrap();
-    assert_eq!(told.recv().unwrap(), None);
+    assert_eq!(result.recv().unwrap(), None);
     abort(client);
-    assert_eq!(told.recv().unwrap(), Some(ErrorKind::ConnectionReset));
+    assert_eq!(result.recv().unwrap(), Some(ErrorKind::ConnectionReset));
 }
 
 #[test]
@@ -112,9 +112,9 @@ fn a_server_that_resets_resets_the_client() {
 }
 
 #[test]
-fn what_came_before_a_reset_arrives_before_it() {
-    // A server that answers and closes while part of the request is unread resets the connection;
-    // so does a client that says its last word and closes with an answer unread.
+fn bytes_before_a_reset_arrive_before_it() {
+    // A server that responds and closes with part of the request unread resets the connection; so
+    // does a client that closes with a response unread.
     let pair = Pair::early();
     let answer = pattern(20_000, 3);
     let server = serve(move |mut stream| {
@@ -126,61 +126,61 @@ fn what_came_before_a_reset_arrives_before_it() {
     assert_eq!(read_exactly(&mut client, answer.len()), answer);
     assert_eq!(client.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
 
-    let (tell, told) = mpsc::channel();
+    let (sender, result) = mpsc::channel();
     let server = serve(move |mut stream| {
         stream.write_all(b"unread").unwrap();
         let words = read_exactly(&mut stream, 20_000);
-        tell.send((words, stream.read(&mut [0]).err().map(|error| error.kind()))).unwrap();
+        sender.send((words, stream.read(&mut [0]).err().map(|error| error.kind()))).unwrap();
     });
     let mut client = pair.connect(server);
     client.peek(&mut [0]).unwrap();
     client.write_all(&pattern(20_000, 4)).unwrap();
     drop(client);
-    assert_eq!(told.recv().unwrap(), (pattern(20_000, 4), Some(ErrorKind::ConnectionReset)));
+    assert_eq!(result.recv().unwrap(), (pattern(20_000, 4), Some(ErrorKind::ConnectionReset)));
 }
 
 #[test]
 fn a_slow_end_gets_all_that_came_before_a_reset() {
-    // By the time of the reset the end of it waits in the kernel's buffer, and of the longer one
-    // most of it in the stream's.
+    // At the reset the end of the shorter stream is in the kernel's buffer, and most of the longer
+    // one in the stream's.
     for len in [40_000, 400_000] {
         let pair = Pair::early();
         let server = serve(move |mut stream| {
             read_exactly(&mut stream, 1);
-            say_and_abort(stream, len);
+            send_and_abort(stream, len);
         });
         let mut client = slow_to(pair.terminal.addresses.socks5[0]);
         client = socks_from(client, server).0;
         client.write_all(&[1; 5_000]).unwrap();
-        read_what_came(&mut client, len);
+        read_until_reset(&mut client, len);
         let report = pair.terminal.stop();
         assert_eq!((report.connections.reset_by_peer, report.connections.vanished), (1, 0));
 
-        // And the other way round.
-        let (tell, told) = mpsc::channel();
+        // And in the other direction.
+        let (sender, result) = mpsc::channel();
         let listener = slow_listener();
         let server = listener.local_addr().unwrap();
         std::thread::spawn(move || {
             let mut stream = listener.accept().unwrap().0;
-            read_what_came(&mut stream, len);
-            tell.send(()).unwrap();
+            read_until_reset(&mut stream, len);
+            sender.send(()).unwrap();
         });
         let pair = Pair::early();
         let client = pair.connect(server);
-        say_and_abort(client, len);
-        told.recv().expect("the server had all of it");
+        send_and_abort(client, len);
+        result.recv().expect("the server has received everything");
     }
 }
 
-/// Says `len` bytes, and resets once the kernel at the other end has them.
-fn say_and_abort(mut stream: TcpStream, len: usize) {
+/// Sends `len` bytes, and resets when the remote kernel has received them.
+fn send_and_abort(mut stream: TcpStream, len: usize) {
     stream.write_all(&pattern(len, 9)).unwrap();
     assert!(soon(|| crate::driver::unacknowledged(&stream) == 0));
     abort(stream);
 }
 
-/// Reads nothing for a while, then all that has come before a reset, slowly.
-fn read_what_came(stream: &mut TcpStream, len: usize) {
+/// Reads nothing for a while, then slowly all bytes that arrived before a reset.
+fn read_until_reset(stream: &mut TcpStream, len: usize) {
     pause_ms(500);
     let mut came = Vec::new();
     let mut some = [0; 8_192];
@@ -217,12 +217,12 @@ fn slow_listener() -> TcpListener {
 #[test]
 fn a_reset_is_noticed_while_nothing_is_read() {
     // The server reads nothing, so the client's bytes stop in the terminal's socket; the reset
-    // behind them must be noticed all the same.
+    // after them must be detected nevertheless.
     let pair = Pair::early();
-    let (tell, told) = mpsc::channel();
+    let (sender, result) = mpsc::channel();
     let server = serve(move |mut stream| {
         stream.write_all(b"x").unwrap();
-        told_later(&tell, stream);
+        report_reset(&sender, stream);
     });
     let mut client = pair.connect(server);
     read_exactly(&mut client, 1);
@@ -234,11 +234,11 @@ fn a_reset_is_noticed_while_nothing_is_read() {
         std::thread::yield_now();
     }
     abort(client);
-    assert!(told.recv().unwrap(), "the server's socket broke");
+    assert!(result.recv().unwrap(), "the server's socket broke");
 }
 
-/// Tells when the socket is reset, without reading from it.
-fn told_later(tell: &mpsc::Sender<bool>, stream: TcpStream) {
+/// Reports when the socket is reset, without reading from it.
+fn report_reset(sender: &mpsc::Sender<bool>, stream: TcpStream) {
     let mut poll = mio::Poll::new().unwrap();
     stream.set_nonblocking(true).unwrap();
     let mut stream = mio::net::TcpStream::from_std(stream);
@@ -247,15 +247,15 @@ fn told_later(tell: &mpsc::Sender<bool>, stream: TcpStream) {
     for _ in 0..20 {
         poll.poll(&mut events, Some(std::time::Duration::from_secs(1))).unwrap();
         if events.iter().any(mio::event::Event::is_error) {
-            tell.send(true).unwrap();
+            sender.send(true).unwrap();
             return;
         }
     }
-    tell.send(false).unwrap();
+    sender.send(false).unwrap();
 }
 
 #[test]
-fn a_proxys_client_that_makes_no_sense_is_told() {
+fn malformed_proxy_requests_are_reported() {
     let pair = Pair::early();
     let mut client = open(pair.terminal.addresses.connect[0]);
     client.write_all(b"GET / HTTP/1.1\r\nHost: example.com\r\n\r\n").unwrap();
@@ -268,7 +268,7 @@ fn a_proxys_client_that_makes_no_sense_is_told() {
 }
 
 #[test]
-fn stopping_resets_what_is_open() {
+fn stopping_resets_open_connections() {
     let pair = Pair::early();
     let server = serve(|mut stream| {
         stream.write_all(b"x").unwrap();
@@ -282,7 +282,7 @@ fn stopping_resets_what_is_open() {
 }
 
 #[test]
-fn a_hub_that_comes_back_serves_again() {
+fn a_restarted_hub_serves_again() {
     let Pair { hub, terminal } = Pair::early();
     let address = hub.addresses.link.unwrap().to_string();
     let server = echo();
@@ -293,7 +293,7 @@ fn a_hub_that_comes_back_serves_again() {
     let Pair { hub, terminal } = pair;
     hub.stop();
     assert_eq!(old.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
-    // What is opened now waits for the new one.
+    // A stream opened now waits for the new hub.
     let hub = hub_at(&address, "");
     let pair = Pair { hub, terminal };
     let mut new = pair.connect(server);

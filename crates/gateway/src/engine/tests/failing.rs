@@ -1,11 +1,11 @@
-//! What becomes of new connections while no hub answers, and beyond the limit on connections.
+//! Treatment of new connections while no hub responds, and above the limit on connections.
 
 use super::harness::*;
 use super::line::Line;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 
-/// A terminal by `line`, with `fail` and `limits`.
+/// Starts a terminal over `line`, with `fail` and `limits`.
 fn terminal(line: SocketAddr, fail: &str, limits: &str) -> Running {
     Running::start(&format!(
         "role = \"terminal\"\naccept = \"early\"\n\
@@ -16,7 +16,7 @@ fn terminal(line: SocketAddr, fail: &str, limits: &str) -> Running {
     ))
 }
 
-/// The answer's code of SOCKS5 to a client that wants to be connected to `target`.
+/// Returns a client of the SOCKS5 proxy and the code of its reply for `target`.
 fn asked(terminal: &Running, target: SocketAddr) -> (std::net::TcpStream, u8) {
     socks_from(open(terminal.addresses.socks5[0]), target)
 }
@@ -29,12 +29,12 @@ fn a_proxy_connects_by_itself_while_no_hub_answers() {
     let content = pattern(3_000_000, 9);
     let sent = content.clone();
     let server = serve(move |mut stream| {
-        // All that the client says, and its end, before the answer.
+        // All data of the client, and its FIN, precede the response.
         assert_eq!(read_all(&mut stream).len(), 2_000_000);
         stream.write_all(&sent).unwrap();
     });
     line.cut();
-    // A terminal that has just started waits for a while; here as long as it takes.
+    // A terminal that has just started waits; here without a limit.
     let went_direct = soon(|| {
         pause_ms(200);
         let (mut client, code) = asked(&terminal, echo());
@@ -52,7 +52,7 @@ fn a_proxy_connects_by_itself_while_no_hub_answers() {
         });
         assert!(read_all(&mut client) == content);
     });
-    // What the server says to a connection is what the client hears.
+    // The client receives the server's refusal.
     assert_eq!(asked(&terminal, nobody()).1, 5, "connection refused");
     let (mut named, code) = {
         let mut request = vec![5, 1, 0, 3, 9];
@@ -63,7 +63,7 @@ fn a_proxy_connects_by_itself_while_no_hub_answers() {
     assert_eq!(code, 0);
     named.write_all(b"by name").unwrap();
     assert_eq!(read_exactly(&mut named, 7), b"by name");
-    // A server that resets is not a server that ends.
+    // A reset by the server is not reported as an end.
     let server = serve(|mut stream| {
         read_exactly(&mut stream, 1);
         abort(stream);
@@ -73,7 +73,7 @@ fn a_proxy_connects_by_itself_while_no_hub_answers() {
     broken.write_all(b"?").unwrap();
     assert_eq!(broken.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
     line.mend();
-    // After the hold time they are carried again.
+    // After the hold time connections are relayed again.
     for _ in 0..10 {
         pause_ms(400);
         let (mut client, _) = asked(&terminal, echo());
@@ -128,7 +128,7 @@ fn direct_connections_are_idle_only_while_they_move_no_byte() {
         client.write_all(b"?").unwrap();
         read_exactly(&mut client, 1);
     }
-    // Nothing is sent any more.
+    // Nothing more is sent.
     assert_eq!(client.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
     assert!(terminal.stop().connections.idle >= 1);
 }
@@ -137,7 +137,7 @@ fn direct_connections_are_idle_only_while_they_move_no_byte() {
 fn how_often_an_idle_path_is_tried_changes_on_a_reload() {
     let hub = hub_at("127.0.0.1:0", "");
     let line = Line::to(hub.addresses.link.unwrap());
-    // Nothing depends on the path, which is tried seldom.
+    // No fallback depends on the path, so its probes are rare.
     let terminal = terminal(line.address, "unreachable = \"wait\"", "");
     let echo = echo();
     let (mut client, code) = asked(&terminal, echo);
@@ -153,21 +153,21 @@ fn how_often_an_idle_path_is_tried_changes_on_a_reload() {
     assert!(soon(|| !refuses(other)), "the new configuration is not in force");
     line.cut();
     pause_ms(2_500);
-    // Nobody has sent anything by it meanwhile.
+    // Nothing was sent over it meanwhile.
     assert_eq!(asked(&terminal, echo).1, 3, "network unreachable");
 }
 
-/// A server that answers with `len` bytes, has them all taken from it, and resets because it was
-/// asked more than it wanted to read. Tells when it has done so.
+/// Starts a server that sends `len` bytes, waits until they are acknowledged, and resets because of
+/// unread data. Reports the reset.
 fn hasty(len: usize) -> (SocketAddr, std::sync::mpsc::Receiver<()>) {
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, result) = std::sync::mpsc::channel();
     let server = serve(move |mut stream| {
         stream.write_all(&pattern(len, 5)).unwrap();
         assert!(soon(|| crate::driver::unacknowledged(&stream) == 0), "not all taken");
         drop(stream);
-        tell.send(()).unwrap();
+        sender.send(()).unwrap();
     });
-    (server, told)
+    (server, result)
 }
 
 #[test]
@@ -182,8 +182,9 @@ fn an_answer_that_a_reset_follows_is_whole_without_a_hub() {
         client.write_all(b"?").is_ok() && client.read_exact(&mut [0]).is_ok()
     }));
     const LEN: usize = 150_000;
-    let (server, told) = hasty(LEN);
-    // It has room for little: most of the answer waits in the gateway when the server resets.
+    let (server, result) = hasty(LEN);
+    // The client's buffer is small: most of the response waits in the gateway when the server
+    // resets.
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     socket.set_recv_buffer_size(4_096).unwrap();
     socket.connect(&terminal.addresses.socks5[0].into()).unwrap();
@@ -191,26 +192,26 @@ fn an_answer_that_a_reset_follows_is_whole_without_a_hub() {
     let (mut client, code) = socks_from(socket.into(), server);
     assert_eq!(code, 0);
     client.write_all(b"a request that nobody reads").unwrap();
-    told.recv_timeout(std::time::Duration::from_secs(20)).unwrap();
+    result.recv_timeout(std::time::Duration::from_secs(20)).unwrap();
     pause_ms(300);
     let mut got = Vec::new();
     let error = client.read_to_end(&mut got).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionReset, "which is no end");
     assert!(got == pattern(LEN, 5), "{} bytes", got.len());
 
-    // A client that has said all and is gone then: its server hears of it.
-    let (tell, told) = std::sync::mpsc::channel();
+    // A client that has sent everything and vanishes: its server is notified.
+    let (sender, result) = std::sync::mpsc::channel();
     let server = serve(move |mut stream| {
         assert_eq!(read_all(&mut stream), b"all");
         let broke = soon(|| stream.take_error().unwrap().is_some());
-        tell.send(broke).unwrap();
+        sender.send(broke).unwrap();
     });
     let (mut client, _) = asked(&terminal, server);
     client.write_all(b"all").unwrap();
     client.shutdown(Shutdown::Write).unwrap();
     pause_ms(200);
     abort(client);
-    assert!(told.recv_timeout(std::time::Duration::from_secs(20)).unwrap(), "left alone for ever");
+    assert!(result.recv_timeout(std::time::Duration::from_secs(20)).unwrap(), "no notification");
 }
 
 #[test]
@@ -218,11 +219,11 @@ fn beyond_the_limit_clients_are_refused() {
     let hub = hub_at("127.0.0.1:0", "");
     let line = Line::to(hub.addresses.link.unwrap());
     let limits = "connections = 2\n[limits.client]\nconnections = 2";
-    // Which is the usual.
+    // The default.
     let terminal = terminal(line.address, "", limits);
     let echo = echo();
     let two = [(); 2].map(|()| asked(&terminal, echo).0);
-    assert_eq!(asked(&terminal, echo).1, 1, "told in the proxy's words, and not left waiting");
+    assert_eq!(asked(&terminal, echo).1, 1, "refused immediately by the proxy");
     drop(two);
     assert!(soon(|| asked(&terminal, echo).1 == 0));
     assert!(terminal.stop().connections.refused["limit"] >= 1);

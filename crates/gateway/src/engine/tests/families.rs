@@ -1,5 +1,4 @@
-//! What early accept does where a connection cannot come about: a hub without IPv6, and servers
-//! that have just refused.
+//! Early accept where a connection fails: a hub without IPv6, and servers that have just refused.
 
 use super::harness::*;
 use crate::intercept::tests::{Spaces, enter, with_namespaces};
@@ -16,7 +15,7 @@ const TERMINAL: &str = "role = \"terminal\"\naccept = \"early\"\n\
 const SOCKS: &str = "10.1.0.1:1080";
 const CONNECT: &str = "10.1.0.1:3128";
 
-/// What a client of the thread's namespace sees that connects to `server` itself.
+/// Connects a client in the thread's namespace to `server`; returns what it receives.
 fn outcome(server: SocketAddr) -> Result<Vec<u8>, ErrorKind> {
     let mut stream = TcpStream::connect_timeout(&server, Duration::from_secs(20))
         .map_err(|error| error.kind())?;
@@ -24,7 +23,7 @@ fn outcome(server: SocketAddr) -> Result<Vec<u8>, ErrorKind> {
     let mut heard = Vec::new();
     match stream.read_to_end(&mut heard) {
         Ok(_) => Ok(heard),
-        // Not to be taken for a refusal of the connection.
+        // Distinguished from a refused connection.
         Err(_) => Err(ErrorKind::BrokenPipe),
     }
 }
@@ -33,7 +32,7 @@ fn socks(server: SocketAddr) -> u8 {
     socks_from(open(SOCKS.parse().unwrap()), server).1
 }
 
-/// The status that HTTP CONNECT answers with.
+/// Returns the status of the reply to HTTP CONNECT.
 fn status(server: SocketAddr) -> String {
     let mut stream = open(CONNECT.parse().unwrap());
     write!(stream, "CONNECT {server} HTTP/1.1\r\nHost: {server}\r\n\r\n").unwrap();
@@ -60,11 +59,11 @@ fn a_hub_without_ipv6_refuses_it_and_one_that_gets_it_does_not() {
         assert!(soon(|| outcome(global) == Err(ErrorKind::ConnectionRefused)));
         assert_eq!(socks(global), 3, "network unreachable");
         assert_eq!(status(global), "502");
-        // What is not the Internet's is the hub's to judge.
+        // Connections to local addresses are decided by the hub.
         assert_eq!(outcome(local), Ok(b"here".to_vec()));
         assert_eq!(socks(local), 0);
 
-        // The hub gets an address, and no route: it is asked.
+        // The hub has an address and no route, so the terminal waits for its reply.
         enter(&spaces.server);
         let mut net = Netlink::open().unwrap();
         net.add_address("eth0", "2001:db8:3::2".parse().unwrap(), 64).unwrap();
@@ -76,7 +75,7 @@ fn a_hub_without_ipv6_refuses_it_and_one_that_gets_it_does_not() {
         let elsewhere = "[2001:db8:77::2]:8080".parse().unwrap();
         assert_eq!(outcome(elsewhere), Err(ErrorKind::NetworkUnreachable));
 
-        // And a route: clients are answered early as ever.
+        // With a route, clients are accepted early.
         enter(&spaces.server);
         net.add_route(&default).unwrap();
         enter(&spaces.client);
@@ -87,7 +86,7 @@ fn a_hub_without_ipv6_refuses_it_and_one_that_gets_it_does_not() {
     });
 }
 
-/// The same address with a port that was not tried before.
+/// Returns the same address with a port that was not tried before.
 fn unused_port(mut server: SocketAddr) -> SocketAddr {
     static NEXT: AtomicU16 = AtomicU16::new(81);
     server.set_port(NEXT.fetch_add(1, Ordering::Relaxed));
@@ -95,7 +94,7 @@ fn unused_port(mut server: SocketAddr) -> SocketAddr {
 }
 
 #[test]
-fn a_server_that_has_refused_is_asked_before_the_next_client_is_answered() {
+fn a_refusal_defers_the_next_accept() {
     with_namespaces(|| {
         let spaces = Spaces::build();
         enter(&spaces.server);
@@ -104,7 +103,7 @@ fn a_server_that_has_refused_is_asked_before_the_next_client_is_answered() {
         let terminal = Running::start(TERMINAL);
         let at = |port| SocketAddr::from(([10, 3, 0, 2], port));
         enter(&spaces.client);
-        // The first attempt is answered early; the second is refused as the server does.
+        // The first attempt is accepted early; the second is refused as by the server.
         for port in [81, 82, 83] {
             let first = match port {
                 81 => outcome(at(port)).unwrap_err(),
@@ -114,7 +113,7 @@ fn a_server_that_has_refused_is_asked_before_the_next_client_is_answered() {
                 },
                 _ => {
                     assert_eq!(status(at(port)), "200");
-                    // Its end is not waited for.
+                    // The end of the first one is not awaited.
                     pause_ms(500);
                     ErrorKind::BrokenPipe
                 }
@@ -124,7 +123,7 @@ fn a_server_that_has_refused_is_asked_before_the_next_client_is_answered() {
             assert_eq!(socks(at(port)), 5, "connection refused");
             assert_eq!(status(at(port)), "502");
         }
-        // A server that comes back is reached at once, whichever way.
+        // A server that listens again is reached immediately, in each mode.
         enter(&spaces.server);
         for port in [81, 82, 83] {
             serve_on(at(port), greet);

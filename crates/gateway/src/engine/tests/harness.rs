@@ -1,4 +1,4 @@
-//! A hub and a terminal, each on a thread of its own, and clients that speak SOCKS5 by hand.
+//! A hub and a terminal, each on its own thread, and SOCKS5 clients.
 
 use crate::{Addresses, Config, Gateway, Report, Stop};
 use std::io::{Read, Write};
@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// What no test here should ever have to wait for.
+/// Time limit of every wait.
 const TOO_LONG: Duration = Duration::from_secs(20);
 
-/// A gateway that runs.
+/// A running gateway.
 pub(super) struct Running {
     pub(super) addresses: Addresses,
-    /// Its configuration, and the file that it reads it from again.
+    /// Its configuration, and the file from which it is reloaded.
     text: String,
     file: PathBuf,
     stop: Stop,
@@ -28,7 +28,7 @@ impl Running {
             let mut log = crate::start_logging(&crate::LogSection::default());
             log.start_writing().unwrap();
         }
-        // Where no keys are told, none are meant.
+        // A test without keys tests without encryption.
         let open = if text.contains("private_key") { "" } else { "security = \"none\"\n" };
         let text = format!("{open}{text}");
         let config = Config::parse("test.toml", &text).unwrap();
@@ -48,32 +48,32 @@ impl Running {
         Self { addresses, text, file, stop, thread: Some(thread) }
     }
 
-    /// Has it read another configuration; when that is in force shows elsewhere.
+    /// Reloads a changed configuration; the caller checks when it is in force.
     pub(super) fn reload(&self, change: impl Fn(&str) -> String) {
         std::fs::write(&self.file, change(&self.text)).unwrap();
-        // There may be keys in it.
+        // The file may contain keys.
         std::fs::set_permissions(&self.file, std::fs::Permissions::from_mode(0o600)).unwrap();
         self.stop.reload();
     }
 
-    /// Stops it and tells what it did.
+    /// Stops it and returns its report.
     pub(super) fn stop(self) -> Report {
         self.stop.stop();
         self.join()
     }
 
-    /// Stops it and leaves it where it is.
+    /// Stops it and keeps its state.
     pub(super) fn halt(&mut self) {
         self.stop.stop();
         self.thread.take().unwrap().join().unwrap();
     }
 
-    /// Asks it to stop when what runs has finished.
+    /// Drains it.
     pub(super) fn drain(&self) {
         self.stop.drain();
     }
 
-    /// Waits until it has ended, and tells what it did.
+    /// Waits until it has ended, and returns its report.
     pub(super) fn join(mut self) -> Report {
         self.thread.take().unwrap().join().unwrap()
     }
@@ -82,7 +82,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.stop.stop();
-        // Most have none.
+        // Most tests have none.
         let _ = std::fs::remove_file(&self.file);
     }
 }
@@ -94,7 +94,7 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// `terminal` and `hub` are lines of configuration; `terminal` begins at the top.
+    /// Starts both. `terminal` and `hub` are added to the configurations; `terminal` at the top.
     pub(super) fn with(terminal: &str, hub: &str) -> Self {
         let hub = hub_at("127.0.0.1:0", hub);
         let terminal = terminal_of(&hub, terminal);
@@ -109,12 +109,12 @@ impl Pair {
         Self::with("accept = \"confirm\"", "")
     }
 
-    /// A connection by SOCKS5, whatever the answer; the answer's code.
+    /// Requests a connection by SOCKS5; returns it with the code of the reply.
     pub(super) fn socks(&self, target: SocketAddr) -> (TcpStream, u8) {
         socks_from(open(self.terminal.addresses.socks5[0]), target)
     }
 
-    /// As [`Pair::socks`], by name.
+    /// Requests a connection as [`Pair::socks`] does, by name.
     pub(super) fn socks_name(&self, name: &str, port: u16) -> (TcpStream, u8) {
         let mut request = vec![5, 1, 0, 3, name.len() as u8];
         request.extend(name.as_bytes());
@@ -122,7 +122,7 @@ impl Pair {
         socks_request(open(self.terminal.addresses.socks5[0]), &request)
     }
 
-    /// A connection through both gateways to `target`.
+    /// Connects to `target` through both gateways.
     pub(super) fn connect(&self, target: SocketAddr) -> TcpStream {
         let (stream, code) = self.socks(target);
         assert_eq!(code, 0);
@@ -130,7 +130,7 @@ impl Pair {
     }
 }
 
-/// A terminal of `hub`; `more` is its configuration's beginning.
+/// Starts a terminal of `hub`; `more` is at the top of its configuration.
 pub(super) fn terminal_of(hub: &Running, more: &str) -> Running {
     let peer = hub.addresses.link.unwrap();
     Running::start(&format!(
@@ -141,7 +141,7 @@ pub(super) fn terminal_of(hub: &Running, more: &str) -> Running {
     ))
 }
 
-/// SOCKS5 on `stream`, whatever the answer; the answer's code.
+/// Requests a connection by SOCKS5 on `stream`; returns it with the code of the reply.
 pub(super) fn socks_from(stream: TcpStream, target: SocketAddr) -> (TcpStream, u8) {
     let mut request = vec![5, 1, 0];
     match target {
@@ -168,7 +168,7 @@ pub(super) fn socks_request(mut stream: TcpStream, request: &[u8]) -> (TcpStream
     (stream, head[1])
 }
 
-/// A hub on `listen`; `more` is added to its configuration.
+/// Starts a hub on `listen`; `more` is added to its configuration.
 pub(super) fn hub_at(listen: &str, more: &str) -> Running {
     Running::start(&format!(
         "role = \"hub\"\n[link]\nlisten = \"{listen}\"\n\
@@ -176,7 +176,7 @@ pub(super) fn hub_at(listen: &str, more: &str) -> Running {
     ))
 }
 
-/// A connection of one's own.
+/// Opens a direct connection.
 pub(super) fn open(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(TOO_LONG)).unwrap();
@@ -196,7 +196,7 @@ pub(super) fn read_all(stream: &mut TcpStream) -> Vec<u8> {
     bytes
 }
 
-/// A server that handles each connection on a thread of its own.
+/// Starts a server that handles each connection on its own thread.
 pub(super) fn serve(handle: impl Fn(TcpStream) + Clone + Send + 'static) -> SocketAddr {
     serve_on((Ipv4Addr::LOCALHOST, 0).into(), handle)
 }
@@ -218,7 +218,7 @@ pub(super) fn serve_on(
     address
 }
 
-/// A server that sends back what it gets, and ends when the client has.
+/// Starts a server that echoes, and finishes when the client has finished.
 pub(super) fn echo() -> SocketAddr {
     serve(echo_one)
 }
@@ -233,12 +233,12 @@ pub(super) fn echo_one(mut stream: TcpStream) {
     let _ = stream.shutdown(Shutdown::Write);
 }
 
-/// A port on which nobody listens.
+/// Returns an address without a listener.
 pub(super) fn nobody() -> SocketAddr {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
 }
 
-/// Bytes that tell their place.
+/// Returns bytes that differ by position.
 pub(super) fn pattern(len: usize, seed: u64) -> Vec<u8> {
     let mut rng = units::RngStream::new(seed, 0, "pattern");
     let mut bytes = Vec::with_capacity(len + 8);
@@ -249,7 +249,7 @@ pub(super) fn pattern(len: usize, seed: u64) -> Vec<u8> {
     bytes
 }
 
-/// Whether `it` is so before long.
+/// Returns whether `it` becomes true within the time limit.
 pub(super) fn soon(mut it: impl FnMut() -> bool) -> bool {
     (0..500).any(|_| {
         let so = it();
@@ -260,13 +260,13 @@ pub(super) fn soon(mut it: impl FnMut() -> bool) -> bool {
     })
 }
 
-/// Nobody accepts at `address`.
+/// Returns whether no connection is accepted at `address`.
 pub(super) fn refuses(address: SocketAddr) -> bool {
     TcpStream::connect(address)
         .is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
 }
 
-/// Waits a little.
+/// Waits for `length` milliseconds.
 pub(super) fn pause_ms(length: u64) {
     let clock = rt::Clock::new();
     clock.sleep_until(clock.now() + units::Span::from_millis(length));

@@ -1,4 +1,4 @@
-//! Hubs that terminals know by name.
+//! Hubs that terminals find by name.
 
 use super::harness::*;
 use crate::driver::resolving::NameServer;
@@ -7,7 +7,8 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// A terminal whose hub is `peer`, which is looked up at `names`; `link` are lines of `[link]`.
+/// Starts a terminal whose hub is `peer`, which is looked up at `names`; `link` has lines of
+/// `[link]`.
 fn terminal(peer: &str, names: SocketAddr, link: &str) -> Running {
     Running::start(&format!(
         "role = \"terminal\"\n[link]\npeer = \"{peer}\"\nround_trip = \"10ms\"\n{link}\n\
@@ -17,13 +18,13 @@ fn terminal(peer: &str, names: SocketAddr, link: &str) -> Running {
     ))
 }
 
-/// The control socket of the terminal whose name server is `names`.
+/// Returns the control socket of the terminal whose name server is `names`.
 fn socket(names: SocketAddr) -> std::path::PathBuf {
     let name = format!("bentpipe-{}-hub-{}.sock", std::process::id(), names.port());
     std::env::temp_dir().join(name)
 }
 
-/// Whether a new connection carries a byte there and back, within some attempts at addresses.
+/// Returns whether a new connection echoes a byte, within several attempts at addresses.
 fn carries(terminal: &Running, server: SocketAddr) -> bool {
     (0..30).any(|_| {
         let (mut stream, _) = socks_from(open(terminal.addresses.socks5[0]), server);
@@ -40,7 +41,7 @@ fn status(names: SocketAddr) -> String {
     line
 }
 
-/// The name has 127.0.0.9 first, where at first there is no hub, and then the only one.
+/// The name's first address is 127.0.0.9, where there is no hub at first, and later the only one.
 #[test]
 fn the_next_address_is_tried_and_a_hub_that_has_moved_is_found() {
     let names = NameServer::start();
@@ -50,7 +51,7 @@ fn the_next_address_is_tried_and_a_hub_that_has_moved_is_found() {
     let terminal =
         terminal(&format!("two.loop.test:{port}"), names.address(), "listen = \"127.0.0.1:0\"");
     assert!(carries(&terminal, server), "by the second address");
-    let asked = names.asked_for("two.loop.test.");
+    let asked = names.queries_for("two.loop.test.");
     hub.stop();
     let _moved = hub_at(&format!("127.0.0.9:{port}"), "");
     assert!(carries(&terminal, server), "at the other address");
@@ -58,7 +59,7 @@ fn the_next_address_is_tried_and_a_hub_that_has_moved_is_found() {
     assert!(asked >= 1);
 }
 
-/// Without `listen` the socket is one for both families.
+/// Without `listen` the socket is for both families.
 #[test]
 fn a_name_that_cannot_be_looked_up_at_first_is_waited_for() {
     let address = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

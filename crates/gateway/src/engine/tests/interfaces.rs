@@ -1,4 +1,4 @@
-//! Paths whose interfaces come and go, in network namespaces of their own.
+//! Paths whose interfaces are removed and added, in separate network namespaces.
 
 use super::harness::*;
 use crate::intercept::tests::{enter, new_space, with_namespaces};
@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 
-/// Lays a wire between the two, as `wan0` at the terminal, which is a new interface each time.
+/// Connects the two by a new interface `wan0` at the terminal.
 fn plug(terminal: &File, hub: &File) {
     enter(terminal);
     let mut net = Netlink::open().unwrap();
@@ -28,7 +28,7 @@ fn unplug(terminal: &File) {
     Netlink::open().unwrap().delete_link("wan0").unwrap();
 }
 
-/// Whether a new connection by the terminal's proxy carries a byte there and back.
+/// Returns a new connection by the terminal's proxy if it echoes a byte.
 fn carries(terminal: &Running, echo: SocketAddr) -> Option<TcpStream> {
     let (mut stream, _) = socks_from(open(terminal.addresses.socks5[0]), echo);
     echoes(&mut stream, 500).then_some(stream)
@@ -40,7 +40,7 @@ fn echoes(stream: &mut TcpStream, ms: u64) -> bool {
 }
 
 #[test]
-fn a_path_waits_for_its_interface_and_for_one_that_is_made_anew() {
+fn a_path_waits_for_its_interface() {
     with_namespaces(|| {
         let spaces = [new_space(), new_space()];
         let [near, far] = &spaces;
@@ -67,7 +67,7 @@ fn a_path_waits_for_its_interface_and_for_one_that_is_made_anew() {
         };
         enter(near);
         assert!((0..20).any(|_| lasts()), "the interface is there");
-        // Like a modem that restarts: the interface goes, and another of the same name comes.
+        // As with a modem that restarts: the interface is replaced by another of the same name.
         let mut first = first.unwrap();
         for _ in 0..2 {
             unplug(near);

@@ -1,4 +1,4 @@
-//! Bounds hold, and what is over them waits or is told.
+//! Limits hold; connections above them wait or are refused.
 
 use super::harness::*;
 use std::io::{Read, Write};
@@ -9,7 +9,7 @@ fn clients_beyond_the_limit_wait_for_their_turn_where_that_is_wanted() {
     let pair = Pair::with(waits, "");
     let server = echo();
     let held: Vec<_> = (0..4).map(|_| pair.connect(server)).collect();
-    // The fifth is in the listener's queue: its handshake is answered once another has gone.
+    // The fifth is in the listener's queue; its proxy handshake proceeds when another has closed.
     let mut fifth = open(pair.terminal.addresses.socks5[0]);
     fifth.write_all(&[5, 1, 0]).unwrap();
     fifth.set_nonblocking(true).unwrap();
@@ -24,7 +24,7 @@ fn clients_beyond_the_limit_wait_for_their_turn_where_that_is_wanted() {
 }
 
 #[test]
-fn the_hub_refuses_what_is_beyond_its_limit() {
+fn the_hub_refuses_connections_above_its_limit() {
     let pair = Pair::with("accept = \"confirm\"", "[limits]\nconnections = 2");
     let server = echo();
     let _held: Vec<_> = (0..2).map(|_| pair.connect(server)).collect();
@@ -33,7 +33,7 @@ fn the_hub_refuses_what_is_beyond_its_limit() {
 }
 
 #[test]
-fn a_client_that_says_nothing_to_a_proxy_is_dropped() {
+fn a_silent_proxy_client_is_disconnected() {
     let pair = Pair::with("[limits]\nhandshake = \"50ms\"", "");
     let mut client = open(pair.terminal.addresses.socks5[0]);
     assert!(client.read(&mut [0]).is_err(), "a reset");
@@ -41,18 +41,18 @@ fn a_client_that_says_nothing_to_a_proxy_is_dropped() {
 }
 
 #[test]
-fn clients_that_say_nothing_to_a_proxy_keep_out_nobody_who_does() {
-    // Sixteen may say nothing at one time.
+fn silent_proxy_clients_do_not_block_others() {
+    // Sixteen may be in the proxy handshake at the same time.
     let pair = Pair::with("[limits]\nconnections = 4\nhandshake = \"1h\"", "");
     let mut silent: Vec<_> = (0..20).map(|_| open(pair.terminal.addresses.socks5[0])).collect();
     let server = echo();
     let mut client = pair.connect(server);
     client.write_all(b"x").unwrap();
     assert_eq!(read_exactly(&mut client, 1), b"x");
-    // The first have gone, and with them whatever they might have said.
+    // The first are closed.
     let error = silent[0].read(&mut [0]).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
-    // Fifty more do not end what stands.
+    // Fifty more do not affect open connections.
     silent.extend((0..50).map(|_| open(pair.terminal.addresses.socks5[0])));
     client.write_all(b"y").unwrap();
     assert_eq!(read_exactly(&mut client, 1), b"y");
@@ -61,7 +61,7 @@ fn clients_that_say_nothing_to_a_proxy_keep_out_nobody_who_does() {
 
 #[test]
 fn a_server_that_never_answers_is_a_time_out() {
-    // A full backlog: the kernel drops further SYNs, as a host that is not there would.
+    // A full backlog: the kernel drops further SYNs, as for a missing host.
     let listener =
         socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     listener.bind(&"127.0.0.1:0".parse::<std::net::SocketAddr>().unwrap().into()).unwrap();
@@ -81,14 +81,14 @@ fn a_server_that_never_answers_is_a_time_out() {
 }
 
 #[test]
-fn gateways_with_nothing_to_do_sleep() {
+fn idle_gateways_sleep() {
     let pair = Pair::early();
     let server = serve(|mut stream| {
         let _ = stream.write_all(&pattern(1_000_000, 5));
         let _ = stream.read(&mut [0]);
     });
-    // One stream stands full, because its client does not read, another stands idle, and a
-    // client of a proxy that was told off does not go.
+    // One stream is full because its client does not read, another is idle, and a refused proxy
+    // client does not close.
     let mut stuck = pair.connect(server);
     let mut idle = pair.connect(echo());
     idle.write_all(b"x").unwrap();

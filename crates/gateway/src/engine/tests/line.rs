@@ -1,4 +1,4 @@
-//! A line between a terminal and its hub that can be cut.
+//! A UDP path between a terminal and its hub that can be interrupted.
 
 use super::harness::pause_ms;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Carries datagrams between whoever writes to it and one hub.
+/// Forwards datagrams between its clients and one hub.
 pub(super) struct Line {
-    /// Where a terminal finds the hub by it.
+    /// The address at which a terminal reaches the hub.
     pub(super) address: SocketAddr,
     cut: Arc<AtomicBool>,
     over: Arc<AtomicBool>,
@@ -31,14 +31,14 @@ impl Line {
         Self { address, cut, over, thread: Some(thread) }
     }
 
-    /// Nothing gets through from now on.
+    /// Discards all datagrams from now on.
     pub(super) fn cut(&self) {
         self.cut.store(true, Ordering::Relaxed);
-        // What was on its way is there.
+        // Datagrams in flight have arrived.
         pause_ms(100);
     }
 
-    /// Everything gets through again.
+    /// Forwards datagrams again.
     pub(super) fn mend(&self) {
         self.cut.store(false, Ordering::Relaxed);
     }
@@ -72,7 +72,7 @@ fn carry(near: &UdpSocket, far: &UdpSocket, cut: &AtomicBool, over: &AtomicBool)
             let Ok((count, from)) = near.recv_from(&mut buffer) else { continue };
             *terminal.lock().unwrap() = Some(from);
             if passes() {
-                // A hub that is not there any more is an error here, and no news.
+                // Without a hub this returns an ICMP error.
                 let _ = far.send(&buffer[..count]);
             }
         }

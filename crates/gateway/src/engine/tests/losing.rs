@@ -1,4 +1,4 @@
-//! A session that is lost and what is opened in the same moment: the engine goes round by hand.
+//! The loss of a session while a stream is being opened; the test runs the engine's rounds itself.
 
 use super::harness::echo;
 use crate::engine::Machine;
@@ -10,7 +10,7 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 use units::{Instant, Span};
 
-/// A terminal's engine, and in this test's hands all that its hub hears and says.
+/// A terminal's engine, and a hub whose datagrams the test passes on.
 struct Rig {
     gateway: Gateway,
     hub: Hub,
@@ -34,14 +34,14 @@ impl Rig {
         Self { gateway, hub: hub(), socket, clock: Clock::new() }
     }
 
-    /// The engine learns what is ready, and does nothing about it yet.
+    /// Passes readiness to the engine without running a round.
     fn look(&mut self) {
         let Gateway { engine, driver, .. } = &mut self.gateway;
         driver.wait(engine, true, Instant::FAR_FUTURE).unwrap();
         driver.dispatch(engine);
     }
 
-    /// The hub takes what has come.
+    /// Passes queued datagrams to the hub.
     fn hear(&mut self) {
         let mut room = [0; 65_536];
         while let Ok((len, from)) = self.socket.recv_from(&mut room) {
@@ -51,7 +51,7 @@ impl Rig {
         }
     }
 
-    /// The hub says what it has to say.
+    /// Sends the hub's queued datagrams.
     fn say(&mut self) {
         let mut room = [0; 65_536];
         loop {
@@ -65,7 +65,7 @@ impl Rig {
         }
     }
 
-    /// What the hub has to say is said, and the engine goes round.
+    /// Sends the hub's datagrams, and runs a round of the engine.
     fn step(&mut self) {
         self.say();
         self.look();
@@ -73,7 +73,7 @@ impl Rig {
         self.clock.sleep_until(self.clock.now() + Span::from_micros(200));
     }
 
-    /// Everything goes on until the hub has heard what is waited for, and has not answered yet.
+    /// Repeats until `done`, without sending the hub's datagrams after that.
     fn until(&mut self, mut done: impl FnMut(&mut Self) -> bool) {
         let limit = self.clock.now() + Span::from_secs(20);
         loop {
@@ -86,7 +86,7 @@ impl Rig {
         }
     }
 
-    /// A client that says at once what it wants and more.
+    /// Opens a client that sends its request and data without waiting.
     fn client(&self, target: SocketAddr) -> TcpStream {
         let SocketAddr::V4(target) = target else { panic!("{target}") };
         let mut client = TcpStream::connect(self.gateway.addresses().socks5[0]).unwrap();
@@ -99,7 +99,7 @@ impl Rig {
         client
     }
 
-    /// The connections that the hub was asked for so far.
+    /// Returns the number of streams that were opened at the hub.
     fn opened(&mut self) -> usize {
         let mut opened = 0;
         while let Some((_, event)) = self.hub.poll_event() {
@@ -114,16 +114,16 @@ fn hub() -> Hub {
 }
 
 #[test]
-fn who_comes_when_a_session_is_lost_gets_no_stream_of_that_session() {
+fn a_client_during_a_session_loss_gets_a_stream_of_the_next_session() {
     let server = echo();
     let mut rig = Rig::new();
     let mut old = rig.client(server);
     rig.until(|rig| rig.opened() == 1);
-    // Another hub takes its place, and the terminal finds out: the Welcome is on its way.
+    // Another hub replaces it, and the terminal detects that: the Welcome is in flight.
     rig.hub = hub();
     old.write_all(b"and more").unwrap();
     rig.until(|rig| rig.hub.association_counters().hellos == 1);
-    // Both are there when the engine goes round: the end of the old session, and a client.
+    // The round handles both the end of the old session and a new client.
     let mut new = rig.client(server);
     rig.step();
     rig.until(|rig| rig.opened() == 1);
@@ -131,7 +131,7 @@ fn who_comes_when_a_session_is_lost_gets_no_stream_of_that_session() {
         rig.hear();
         rig.step();
     }
-    // The old client hears that its connection is gone, and the new one has one.
+    // The old client's connection is reset, and the new one's is relayed.
     let end = old.read_to_end(&mut Vec::new()).expect_err("it is gone");
     assert_eq!(end.kind(), ErrorKind::ConnectionReset);
     new.set_nonblocking(true).unwrap();

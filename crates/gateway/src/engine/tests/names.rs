@@ -5,7 +5,7 @@ use crate::driver::resolving::NameServer;
 use socket2::{Domain, Socket, Type};
 use std::net::{SocketAddr, TcpStream};
 
-/// A pair whose hub asks `names`, and gives up on a server after 40 s.
+/// Starts a pair whose hub queries `names`, with a connect timeout of 40 s.
 fn pair(names: &NameServer) -> Pair {
     let hub =
         format!("[limits]\nconnect = \"40s\"\n[resolver]\nnameservers = \"{}\"\n", names.address());
@@ -18,7 +18,7 @@ fn a_name_that_does_not_exist_is_refused_and_one_that_does_is_reached() {
     let pair = pair(&names);
     assert_eq!(pair.socks_name("www.none.test", 80).1, 4);
     assert_eq!(pair.socks_name("one.loop.test", echo().port()).1, 0);
-    assert_eq!(names.asked_for("one.loop.test."), 2, "once for each family");
+    assert_eq!(names.queries_for("one.loop.test."), 2, "once for each family");
 }
 
 #[test]
@@ -31,16 +31,16 @@ fn an_address_that_refuses_is_followed_by_the_next_one() {
     assert_eq!((report.connections.connect_attempts, report.connections.connected), (2, 1));
 }
 
-/// RFC 8305: one attempt after the other would take half of the 40 s for the first.
+/// RFC 8305: sequential attempts would use half of the 40 s for the first.
 #[test]
-fn an_address_that_does_not_answer_does_not_hold_up_the_next_one() {
+fn a_filtered_address_does_not_delay_the_next() {
     let names = NameServer::start();
     let server = echo();
     let silent = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     let address = SocketAddr::from(([127, 0, 0, 9], server.port()));
     silent.bind(&address.into()).unwrap();
     silent.listen(0).unwrap();
-    // Nobody accepts: with its queue full the kernel drops what comes.
+    // With a full accept queue the kernel drops further SYNs.
     let _waits = TcpStream::connect(address).unwrap();
     let pair = pair(&names);
     assert_eq!(pair.socks_name("two.loop.test", server.port()).1, 0);

@@ -1,4 +1,4 @@
-//! The control socket and the metrics of gateways at work.
+//! Control socket and metrics of running gateways.
 
 use super::harness::{Pair, echo, open, pattern, read_all, read_exactly};
 use serde_json::Value;
@@ -8,13 +8,13 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A pair whose gateways have control sockets in a folder of the test's own.
+/// A pair whose gateways have control sockets in a folder of the test.
 struct Observed {
     pair: Pair,
     folder: Folder,
 }
 
-/// Goes with the test.
+/// A folder that is removed on drop.
 struct Folder(PathBuf);
 
 impl Drop for Folder {
@@ -128,11 +128,11 @@ fn connections_come_in_pages() {
 #[test]
 fn clients_that_make_no_sense_or_do_not_read_are_bounded() {
     let observed = Observed::new("hostile");
-    // Nonsense is answered, and the next question too.
+    // An invalid request is answered, and the next one too.
     let mut client = observed.control("hub");
     assert!(client.ask("hello")["error"].as_str().unwrap().starts_with("not understood"));
     assert_eq!(client.ask(r#"{"ask":"status"}"#)["answer"], "status");
-    // Two questions in one breath: two answers.
+    // Two requests in one write have two responses.
     client.say("{\"ask\":\"status\"}\n\n{\"ask\":\"status\"}\n");
     assert_eq!(
         (&client.hear()["answer"], &client.hear()["answer"]),
@@ -143,7 +143,7 @@ fn clients_that_make_no_sense_or_do_not_read_are_bounded() {
     endless.say(&"x".repeat(5000));
     assert!(endless.hear()["error"].as_str().unwrap().contains("4096"));
     assert_eq!(endless.0.read(&mut [0]).unwrap_or(0), 0);
-    // One that asks and asks and never reads is not heard any more, and others are.
+    // A client that sends requests and does not read is no longer served; others are.
     let deaf = observed.control("hub");
     deaf.0.get_ref().set_nonblocking(true).unwrap();
     let question = b"{\"ask\":\"status\"}\n".repeat(1000);
@@ -157,7 +157,7 @@ fn clients_that_make_no_sense_or_do_not_read_are_bounded() {
     let mut others: Vec<Client> = (0..20).map(|_| observed.control("hub")).collect();
     let mut last = others.pop().unwrap();
     assert!(last.hear()["error"].as_str().unwrap().contains("too many"));
-    // All the while traffic passes.
+    // Meanwhile traffic passes.
     let mut stream = observed.pair.connect(echo());
     stream.write_all(b"ping").unwrap();
     assert_eq!(read_exactly(&mut stream, 4), b"ping");
@@ -195,10 +195,10 @@ fn metrics_are_had_by_http_and_nothing_else_is() {
     stream.write_all(long.as_bytes()).unwrap();
     assert_eq!(read_exactly(&mut stream, 12), b"HTTP/1.1 431");
 
-    // Scrapers that connect and say nothing keep nobody out.
+    // Silent scrapers do not block others.
     let silent: Vec<TcpStream> = (0..20).map(|_| observed.metrics()).collect();
     assert!(observed.scrape("GET /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200"));
-    // One that leaves in the middle is forgotten.
+    // One that closes in the middle of a request is removed.
     let left = observed.metrics();
     (&left).write_all(b"GET /met").unwrap();
     left.shutdown(Shutdown::Both).unwrap();
@@ -207,7 +207,7 @@ fn metrics_are_had_by_http_and_nothing_else_is() {
 }
 
 #[test]
-fn a_capture_is_a_whole_file_that_another_reader_takes() {
+fn a_capture_is_a_valid_file() {
     use pcap_file::pcapng::{Block, PcapNgReader};
     let observed = Observed::new("capture");
     let mut stream = observed.pair.connect(echo());
@@ -217,7 +217,7 @@ fn a_capture_is_a_whole_file_that_another_reader_takes() {
         assert_eq!(client.ask(&question)["answer"], "capture");
         let refused = observed.control(who).ask(r#"{"ask":"capture"}"#);
         assert_eq!(refused["error"], "another capture is running");
-        // What passes is seen in the clear, and the capture ends by itself.
+        // Captured packets are decrypted, and the capture ends by itself.
         let text = format!("a secret of {who}").repeat(4000);
         stream.write_all(text.as_bytes()).unwrap();
         assert_eq!(read_exactly(&mut stream, text.len()), text.as_bytes());
@@ -239,7 +239,7 @@ fn a_capture_is_a_whole_file_that_another_reader_takes() {
         assert_eq!((packets, ends), (40, 1), "{who}");
         assert!(String::from_utf8_lossy(&seen).contains("a secret of"), "{who}");
     }
-    // Whoever captures and does not read holds up nobody.
+    // A client that captures and does not read blocks no other.
     let mut deaf = observed.control("hub");
     deaf.say("{\"ask\":\"capture\"}\n");
     let body = pattern(8 << 20, 3);

@@ -1,4 +1,4 @@
-//! A link that is out for a while, and for too long.
+//! Outages of a link, shorter and longer than the timeout.
 
 use super::harness::*;
 use super::line::Line;
@@ -6,7 +6,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::mpsc;
 
-/// A terminal that reaches its hub by a line; both give an outage so many seconds.
+/// Starts a pair over an interruptible path; both have this outage timeout.
 fn over_a_line(seconds: u32) -> (Line, Pair) {
     let limits = format!("[limits]\noutage = \"{seconds}s\"\n");
     let hub = hub_at("127.0.0.1:0", &limits);
@@ -21,7 +21,7 @@ fn over_a_line(seconds: u32) -> (Line, Pair) {
     (line, Pair { hub, terminal })
 }
 
-/// A server of `bytes`, in pieces so that they take a while.
+/// Starts a server of `bytes` that sends them in several pieces.
 fn slow_server(bytes: Vec<u8>) -> std::net::SocketAddr {
     serve(move |mut stream| {
         for piece in bytes.chunks(200_000) {
@@ -40,7 +40,7 @@ fn read_all_or_error(client: &mut TcpStream) -> (Vec<u8>, std::io::Result<usize>
 }
 
 #[test]
-fn what_an_outage_stops_goes_on_afterwards() {
+fn transfers_continue_after_an_outage() {
     let (line, pair) = over_a_line(10);
     let content = pattern(4_000_000, 1);
     let mut client = pair.connect(slow_server(content.clone()));
@@ -65,7 +65,7 @@ fn an_outage_beyond_the_limit_is_a_reset_and_never_a_truncation() {
     assert!(got.len() < 39_500_000);
     assert_eq!(end.unwrap_err().kind(), ErrorKind::ConnectionReset);
     line.mend();
-    // New ones find their way.
+    // New connections work.
     let mut client = pair.connect(echo());
     client.write_all(b"here again").unwrap();
     assert_eq!(read_exactly(&mut client, 10), b"here again");
@@ -75,12 +75,12 @@ fn an_outage_beyond_the_limit_is_a_reset_and_never_a_truncation() {
 #[test]
 fn the_last_bytes_of_a_client_that_broke_outlast_an_outage() {
     let (line, pair) = over_a_line(20);
-    let (tell, told) = mpsc::channel();
+    let (sender, result) = mpsc::channel();
     let server = serve(move |mut stream| {
         let mut greeting = [0; 5];
         stream.read_exact(&mut greeting).unwrap();
         let (got, end) = read_all_or_error(&mut stream);
-        tell.send((got.len(), end.map_err(|error| error.kind()))).unwrap();
+        sender.send((got.len(), end.map_err(|error| error.kind()))).unwrap();
     });
     let mut client = pair.connect(server);
     client.write_all(b"hello").unwrap();
@@ -89,9 +89,9 @@ fn the_last_bytes_of_a_client_that_broke_outlast_an_outage() {
     client.write_all(&[7; 100_000]).unwrap();
     pause_ms(200);
     abort(client);
-    // Longer than bytes may take that make no way although the link is there.
+    // Longer than the timeout for data without progress.
     pause_ms(4_000);
     line.mend();
-    let (count, end) = told.recv().unwrap();
+    let (count, end) = result.recv().unwrap();
     assert_eq!((count, end), (100_000, Err(ErrorKind::ConnectionReset)));
 }

@@ -1,4 +1,4 @@
-//! Intercepted clients while no hub answers, in network namespaces of their own.
+//! Intercepted clients while no hub responds, in separate network namespaces.
 
 use super::harness::*;
 use crate::intercept::tests::{Spaces, enter, with_namespaces};
@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-/// The value of a metric that has no labels, as the terminal tells it.
+/// Returns the value of a metric without labels at the terminal.
 pub(super) fn metric(terminal: &Running, name: &str) -> u64 {
     let mut stream = open(terminal.addresses.metrics.unwrap());
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
@@ -17,7 +17,7 @@ pub(super) fn metric(terminal: &Running, name: &str) -> u64 {
 }
 
 #[test]
-fn who_waits_to_be_confirmed_when_passing_begins_goes_past_and_is_forgotten() {
+fn held_syns_bypass_the_gateway_when_the_bypass_starts() {
     with_namespaces(|| {
         let spaces = Spaces::build();
         let server: SocketAddr = "10.3.0.2:8080".parse().unwrap();
@@ -32,19 +32,20 @@ fn who_waits_to_be_confirmed_when_passing_begins_goes_past_and_is_forgotten() {
              [metrics]\nlisten = \"127.0.0.1:0\"\n",
         );
         assert_eq!(metric(&terminal, "bentpipe_bypass_active"), 0);
-        // It knocks before the hub is missed, and its next SYNs come a second later and more.
+        // Its first SYN precedes the detection of the outage; its next SYNs follow a second later
+        // and more.
         let space = spaces.client.try_clone().unwrap();
         let client = std::thread::spawn(move || {
             enter(&space);
             TcpStream::connect_timeout(&server, Duration::from_secs(20))
         });
-        assert!(soon(|| metric(&terminal, "bentpipe_connections") == 1), "nobody knocks");
+        assert!(soon(|| metric(&terminal, "bentpipe_connections") == 1), "no SYN is held");
         assert!((0..4).any(|_| soon(|| metric(&terminal, "bentpipe_bypass_active") == 1)));
         assert_eq!(metric(&terminal, "bentpipe_connections"), 0, "forgotten");
         let (_, seen) = listener.accept().unwrap();
         assert_eq!(seen.ip(), "10.1.0.2".parse::<IpAddr>().unwrap(), "straight from the client");
         let _past = client.join().unwrap().expect("a connection");
-        // A hub that comes now hears of no connection that nobody waits for any more.
+        // A new hub receives no stream for a client that has given up.
         enter(&spaces.server);
         let hub = hub_at("10.3.0.2:7000", "");
         enter(&spaces.gateway);

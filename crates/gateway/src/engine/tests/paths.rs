@@ -1,11 +1,11 @@
-//! Several paths: which of them connections take, and what becomes of them when one is out.
+//! Several paths: selection for new connections, and treatment of connections during an outage.
 
 use super::harness::*;
 use super::line::Line;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-/// A terminal with two paths, by `lines`; `more` stands in the tables of the second.
+/// Starts a terminal with two paths over `lines`; `more` is in the table of the second.
 fn terminal(lines: [&Line; 2], more: &str, top: &str) -> Running {
     let [one, two] = lines.map(|line| line.address);
     Running::start(&format!(
@@ -24,7 +24,7 @@ fn connect(terminal: &Running, server: std::net::SocketAddr) -> TcpStream {
     stream
 }
 
-/// Whether a byte comes back before long.
+/// Returns whether a byte is echoed within the time limit.
 fn echoes(stream: &mut TcpStream) -> bool {
     stream.set_read_timeout(Some(std::time::Duration::from_millis(1_500))).unwrap();
     stream.write_all(b"?").is_ok() && stream.read_exact(&mut [0]).is_ok()
@@ -36,20 +36,20 @@ fn new_connections_go_to_the_next_hub_and_back_and_running_ones_wait() {
     let lines = [0, 1].map(|at: usize| Line::to(hubs[at].addresses.link.unwrap()));
     let terminal = terminal([&lines[0], &lines[1]], "role = \"backup\"", "");
     let echo = echo();
-    // Which of the two answers first is not said.
+    // Either path may be up first.
     assert!(soon(|| echoes(&mut connect(&terminal, echo))));
     pause_ms(1_500);
     let mut old = connect(&terminal, echo);
     assert!(echoes(&mut old));
     lines[0].cut();
-    // A POLL of the first path is not answered in time, which takes a moment to be seen.
+    // A POLL of the first path is unanswered, which is detected after its timeout.
     assert!(soon(|| echoes(&mut connect(&terminal, echo))), "not by the second hub");
     assert!(!echoes(&mut old), "it waits for its path");
     lines[0].mend();
     old.set_read_timeout(Some(std::time::Duration::from_secs(15))).unwrap();
     read_exactly(&mut old, 1);
     assert!(echoes(&mut old), "and has gone on");
-    // After the hold time the first is the first again, while the second is as well as it was.
+    // After the hold time the first path is used again, while the second is still up.
     pause_ms(2_500);
     let mut back = connect(&terminal, echo);
     assert!(echoes(&mut back));
@@ -68,7 +68,7 @@ fn two_paths_to_one_hub_share_by_weight_and_have_one_terminals_share() {
     let lines = [(); 2].map(|()| Line::to(hub.addresses.link.unwrap()));
     let terminal = terminal([&lines[0], &lines[1]], "weight = 3", "");
     let echo = echo();
-    // Both are there.
+    // Both are up.
     assert!(soon(|| {
         let mut pair = [(); 2].map(|()| connect(&terminal, echo));
         pair.iter_mut().all(echoes)
@@ -76,7 +76,7 @@ fn two_paths_to_one_hub_share_by_weight_and_have_one_terminals_share() {
     pause_ms(500);
     let mut eight: Vec<TcpStream> = (0..8).map(|_| connect(&terminal, echo)).collect();
     assert!(eight.iter_mut().all(echoes));
-    // A ninth is beyond the share that both paths have together.
+    // A ninth exceeds the quota that both paths share.
     let mut ninth = connect(&terminal, echo);
     let _ = ninth.write_all(b"?");
     assert!(ninth.read(&mut [0]).is_err(), "reset");

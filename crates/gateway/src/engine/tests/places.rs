@@ -1,4 +1,4 @@
-//! One terminal more than its hub has places for: its clients wait, or go without the hub.
+//! One terminal more than its hub has slots: its clients wait, or bypass the hub.
 
 use super::harness::*;
 use super::passing::metric;
@@ -7,7 +7,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// A hub with one place, and the terminal that has it.
+/// Starts a hub with one slot, and the terminal that uses it.
 fn full() -> (Running, Running) {
     let hub = hub_at("127.0.0.1:0", "[limits]\nterminals = 1\n");
     let first = terminal_of(&hub, "name = \"first\"\naccept = \"early\"\n");
@@ -15,12 +15,12 @@ fn full() -> (Running, Running) {
     (hub, first)
 }
 
-/// Whether a client of a terminal hears its server within so many milliseconds.
+/// Checks whether a client of a terminal receives its server's data within this time.
 fn answered(of: &Running, server: SocketAddr, millis: u64) -> Result<(), ErrorKind> {
-    heard(&mut asking(of, server), millis)
+    read_response(&mut asking(of, server), millis)
 }
 
-/// A client that has asked its server.
+/// Opens a client that has sent a request.
 fn asking(of: &Running, server: SocketAddr) -> TcpStream {
     let (mut client, code) = socks_from(open(of.addresses.socks5[0]), server);
     assert_eq!(code, 0, "clients are answered early");
@@ -28,39 +28,39 @@ fn asking(of: &Running, server: SocketAddr) -> TcpStream {
     client
 }
 
-fn heard(client: &mut TcpStream, millis: u64) -> Result<(), ErrorKind> {
+fn read_response(client: &mut TcpStream, millis: u64) -> Result<(), ErrorKind> {
     client.set_read_timeout(Some(Duration::from_millis(millis))).unwrap();
     let answer = client.read_exact(&mut [0]);
     answer.map_err(|error| error.kind())
 }
 
 #[test]
-fn a_terminal_beyond_the_hubs_places_waits_is_counted_and_comes_in() {
+fn a_terminal_above_the_limit_waits_and_is_counted() {
     let (hub, mut first) = full();
     let second = terminal_of(&hub, "name = \"second\"\naccept = \"early\"\n");
     let mut waiting = asking(&second, echo());
-    assert_eq!(heard(&mut waiting, 7_000), Err(ErrorKind::WouldBlock), "it waits");
+    assert_eq!(read_response(&mut waiting, 7_000), Err(ErrorKind::WouldBlock), "it waits");
     first.halt();
-    assert_eq!(heard(&mut waiting, 30_000), Ok(()), "its place is free");
+    assert_eq!(read_response(&mut waiting, 30_000), Ok(()), "its place is free");
     assert_eq!(second.stop().connections.direct, 0);
     let dropped = hub.stop().association.dropped;
     assert!(dropped["full"] >= 3, "{dropped:?}");
 }
 
 #[test]
-fn it_passes_unaccelerated_where_its_operator_says_so() {
+fn bypassing_during_a_drain_is_configurable() {
     let (hub, mut first) = full();
     let fail = "name = \"second\"\naccept = \"early\"\n\
                 [health]\nhold = \"1s\"\nprobe = \"200ms\"\n[fail]\nunreachable = \"open\"\n";
     let second = terminal_of(&hub, fail);
     let server = echo();
-    // A terminal that has just started waits for its hub for a while.
+    // A terminal that has just started waits for its hub.
     assert!(soon(|| answered(&second, server, 500).is_ok()), "by itself");
     for _ in 0..3 {
         assert_eq!(answered(&second, server, 500), Ok(()));
     }
     first.halt();
-    // Carried again, which the next report of the hub's tells from what was before.
+    // Relayed again; the hub's next report shows it.
     pause_ms(8_000);
     for _ in 0..3 {
         assert_eq!(answered(&second, server, 20_000), Ok(()));
@@ -70,12 +70,12 @@ fn it_passes_unaccelerated_where_its_operator_says_so() {
     let report = hub.stop();
     let dropped = report.association.dropped;
     assert!(dropped["full"] >= 3, "{dropped:?}");
-    // One of the first terminal's, and what the second's waited with before it knew.
+    // One of the first terminal's, and those of the second that waited before it was refused.
     assert!(report.connections.opened >= 4, "{:?}", report.connections);
 }
 
 #[test]
-fn its_intercepted_clients_pass_the_gateway_and_are_taken_again() {
+fn intercepted_clients_bypass_the_gateway_during_an_outage() {
     with_namespaces(|| {
         let spaces = Spaces::build();
         enter(&spaces.server);

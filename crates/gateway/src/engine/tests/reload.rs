@@ -1,27 +1,27 @@
-//! A gateway that reads its configuration again goes on with what runs.
+//! A gateway continues running connections when it reloads its configuration.
 
 use super::harness::*;
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
 
-/// A port that nobody has yet.
+/// Returns an unused port.
 fn free_port() -> SocketAddr {
     nobody()
 }
 
-/// The policy forbids it, by SOCKS5.
+/// SOCKS5 reply code of a connection that the policy forbids.
 const FORBIDDEN: u8 = 2;
 
 #[test]
-fn a_transfer_goes_on_while_everything_around_it_changes() {
+fn a_transfer_continues_across_reloads() {
     let pair = Pair::confirm();
     let data = pattern(3_000_000, 41);
-    let (sent, (tell, told)) = (data.clone(), std::sync::mpsc::channel::<()>());
-    let told = std::sync::Mutex::new(told);
-    let told = std::sync::Arc::new(told);
+    let (sent, (sender, result)) = (data.clone(), std::sync::mpsc::channel::<()>());
+    let result = std::sync::Mutex::new(result);
+    let result = std::sync::Arc::new(result);
     let server = serve(move |mut stream| {
         stream.write_all(&sent[..1_000_000]).unwrap();
-        told.lock().unwrap().recv().unwrap();
+        result.lock().unwrap().recv().unwrap();
         stream.write_all(&sent[1_000_000..]).unwrap();
     });
     let mut running = pair.connect(server);
@@ -38,13 +38,13 @@ fn a_transfer_goes_on_while_everything_around_it_changes() {
     assert!(soon(|| !refuses(other)), "the new listener is not there");
     assert!(refuses(pair.terminal.addresses.connect[0]), "the old one still is");
     assert!(!refuses(pair.terminal.addresses.socks5[0]), "one that stays is gone");
-    // Told at once now that they are connected, although nobody is there.
+    // Now accepted early, although no server listens.
     assert_eq!(pair.socks(nobody()).1, 0);
 
     let denied = |text: &str| format!("{text}[hub]\ndeny = [\"127.0.0.0/8\"]\n");
     pair.hub
         .reload(|text| denied(&text.replace("rate_down = \"200mbit\"", "rate_down = \"90mbit\"")));
-    tell.send(()).unwrap();
+    sender.send(()).unwrap();
     got.extend(read_all(&mut running));
     assert!(got == data, "{} bytes", got.len());
 }
@@ -63,7 +63,7 @@ fn the_hubs_rules_change_for_new_connections() {
 }
 
 #[test]
-fn what_is_wrong_or_cannot_be_had_changes_nothing() {
+fn an_invalid_reload_changes_nothing() {
     let pair = Pair::early();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let (taken, free) = (taken.local_addr().unwrap(), (free_port(), taken));
@@ -73,7 +73,7 @@ fn what_is_wrong_or_cannot_be_had_changes_nothing() {
             &format!("[connect]\nlisten = {listen}"),
         )
     };
-    // A mistake anywhere, and a port that somebody has.
+    // A mistake in another key, and a port that is in use.
     pair.terminal.reload(|text| wanted(text, format!("\"{}\"\nhear = 5", free.0)));
     pair.terminal.reload(|text| wanted(text, format!("[\"{}\", \"{taken}\"]", free.0)));
     pause_ms(100);
@@ -90,7 +90,7 @@ fn fewer_connections_are_allowed_from_now_on() {
     let server = echo();
     let mut open: Vec<_> = (0..5).map(|_| pair.connect(server)).collect();
     pair.terminal.reload(|text| format!("{text}[limits]\nconnections = 5\n"));
-    // The sixth is refused until one of the five is gone.
+    // The sixth is refused until one of the five is closed.
     assert!(soon(|| pair.socks(server).1 == 1));
     drop(open.pop());
     assert!(soon(|| pair.socks(server).1 == 0));

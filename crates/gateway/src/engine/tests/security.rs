@@ -14,7 +14,7 @@ fn key() -> PrivateKey {
 
 const RATES: &str = "rate_up = \"200mbit\"\nrate_down = \"200mbit\"\nround_trip = \"10ms\"\n";
 
-/// A hub that knows `boat` by a key.
+/// Starts a hub that knows `boat` by its key.
 fn hub(listen: &str, own: &PrivateKey, boat: &PrivateKey) -> Running {
     Running::start(&format!(
         "role = \"hub\"\nprivate_key = \"{}\"\n[link]\nlisten = \"{listen}\"\n{RATES}\
@@ -24,7 +24,7 @@ fn hub(listen: &str, own: &PrivateKey, boat: &PrivateKey) -> Running {
     ))
 }
 
-/// A terminal that takes the hub at `peer` for the owner of `hub`.
+/// Starts a terminal that expects the hub at `peer` to have the key `hub`.
 fn terminal(peer: SocketAddr, own: &PrivateKey, hub: &PrivateKey) -> Running {
     Running::start(&format!(
         "role = \"terminal\"\nname = \"impostor\"\nprivate_key = \"{}\"\n[link]\n\
@@ -58,7 +58,7 @@ fn a_terminal_is_known_by_its_key_and_called_by_the_hubs_name_for_it() {
 #[test]
 fn wrong_keys_lead_nowhere_and_are_counted() {
     let (shore, boat, other) = (key(), key(), key());
-    // A terminal that the hub does not know, and one that takes another hub for this one.
+    // A terminal that the hub does not know, and one that expects another hub.
     let hub = hub("127.0.0.1:0", &shore, &boat);
     let stranger = terminal(address(&hub), &other, &shore);
     let misled = terminal(address(&hub), &boat, &other);
@@ -109,11 +109,11 @@ fn a_terminal_that_is_struck_off_the_list_is_out_and_others_go_on() {
         stream
     });
     hub.reload(|text| text.replace("name = \"boat\"", "name = \"barge\"") + &entry);
-    // The boat's key has another name now, and begins anew; the buoy's stays as it is.
+    // The boat's key has another name, so its session restarts; the buoy's continues.
     assert_eq!(connections[0].read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
     connections[1].write_all(b"still here").unwrap();
     assert_eq!(read_exactly(&mut connections[1], 10), b"still here");
-    // A key of its own changes with a restart only, and the list at once all the same.
+    // The hub's own key changes only at a restart, and the list immediately.
     let own = shore.to_text();
     hub.reload(|text| {
         let text = text.replace("name = \"boat\"", "name = \"barge\"") + &entry;
@@ -126,7 +126,7 @@ fn a_terminal_that_is_struck_off_the_list_is_out_and_others_go_on() {
     assert_eq!(read_exactly(&mut connections[1], 10), b"still here");
 }
 
-/// A connection to `server` by the SOCKS5 proxy at `proxy`.
+/// Connects to `server` by the SOCKS5 proxy at `proxy`.
 fn connect_by(proxy: SocketAddr, server: SocketAddr) -> TcpStream {
     let SocketAddr::V4(server) = server else { panic!("a server on IPv4") };
     let mut stream = open(proxy);
@@ -138,7 +138,7 @@ fn connect_by(proxy: SocketAddr, server: SocketAddr) -> TcpStream {
     stream
 }
 
-/// A NAT between terminal and hub, which gives the terminal another address when told.
+/// A NAT between terminal and hub, which changes the terminal's address on request.
 struct Nat {
     address: SocketAddr,
     outside: Arc<AtomicUsize>,
@@ -163,7 +163,7 @@ impl Nat {
                 let mut buffer = [0; 2048];
                 while !stop.load(Ordering::Relaxed) {
                     let Ok(len) = socket.recv(&mut buffer) else { continue };
-                    // What comes to the address that was given up is lost.
+                    // Packets to the former address are lost.
                     let client = *client.lock().unwrap();
                     if let Some(client) =
                         client.filter(|_| outside.load(Ordering::Relaxed) == which)

@@ -1,4 +1,4 @@
-//! Nobody can take all: neither a client of a terminal, nor a terminal of a hub.
+//! Quotas of the clients of a terminal, and of the terminals of a hub.
 
 use super::harness::*;
 use crate::Report;
@@ -10,7 +10,7 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 use units::RngStream;
 
-/// A connection from another address of this machine.
+/// Connects from another address of this machine.
 pub(super) fn open_from(client: &str, to: SocketAddr) -> TcpStream {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     let client: SocketAddr = format!("{client}:0").parse().unwrap();
@@ -33,28 +33,29 @@ fn one_client_has_its_share_and_no_more() {
     write!(client, "CONNECT {server} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
     let answer = String::from_utf8(read_all(&mut client)).unwrap();
     assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
-    // Another client has its own share.
+    // Another client has its own quota.
     let other = open_from("127.0.0.2", pair.terminal.addresses.socks5[0]);
     let (mut other, code) = socks_from(other, server);
     assert_eq!(code, 0);
     other.write_all(b"x").unwrap();
     assert_eq!(read_exactly(&mut other, 1), b"x");
     drop(held);
-    // The places of the first are free again as soon as their ends have come by.
+    // The slots of the first client are free when its connections have ended.
     while pair.socks(server).1 != 0 {}
     let report = pair.terminal.stop().connections;
     assert!(report.limited["client_connections"] >= 2 && report.refused["limit"] >= 2);
 }
 
 #[test]
-fn a_client_that_only_asks_is_bounded_too() {
-    // A quarter as many may ask as may have connections.
+fn rejected_requests_are_bounded_too() {
+    // A quarter of the connections may be in the proxy handshake.
     let pair = Pair::with("[limits]\nconnections = 120", "");
     let mut silent: Vec<_> = (0..50).map(|_| open(pair.terminal.addresses.socks5[0])).collect();
     for first in &mut silent[..20] {
         assert_eq!(first.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
     }
-    // Another client has its share of them, and neither makes way for the first one's next.
+    // Another client has its own share of them, and none of the two is closed for the first one's
+    // next.
     let mut other = open_from("127.0.0.2", pair.terminal.addresses.socks5[0]);
     silent.extend((0..50).map(|_| open(pair.terminal.addresses.socks5[0])));
     other.write_all(&[5, 1, 0]).unwrap();
@@ -112,7 +113,7 @@ fn a_terminals_own_rules_narrow_the_hubs() {
 }
 
 #[test]
-fn memory_is_bounded_when_nobody_reads() {
+fn memory_is_bounded_without_readers() {
     let limits = "[limits]\nmemory = \"1mb\"";
     let pair = Pair::with(limits, limits);
     let listener =
@@ -127,7 +128,7 @@ fn memory_is_bounded_when_nobody_reads() {
     for client in &clients {
         client.set_nonblocking(true).unwrap();
     }
-    // Until nothing more is taken for a while.
+    // Until nothing more is accepted for a while.
     while still < 50 {
         let taken: usize = clients.iter_mut().map(|c| c.write(&chunk).unwrap_or(0)).sum();
         offered += taken;
@@ -139,7 +140,7 @@ fn memory_is_bounded_when_nobody_reads() {
     }
     let (terminal, hub) = (pair.terminal.stop().connections, pair.hub.stop().connections);
     let held = terminal.bytes_from_sockets - hub.bytes_to_sockets;
-    // Each gateway's buffer, and what every connection has in any case, in both.
+    // The buffer of each gateway, and the minimum of every connection in both.
     let bound = 2 * (1 << 20) + 2 * 20 * (64 << 10);
     assert!(held <= bound, "{held} of {offered} bytes are held; at most {bound} should be");
     assert!(offered as u64 > held && held > 500_000, "{offered} offered, {held} held");
@@ -154,7 +155,7 @@ fn memory_for_one_terminal_may_be_less_than_for_others() {
         let _ = stream.read(&mut [0]);
     });
     let clients: Vec<_> = (0..4).map(|_| pair.connect(server)).collect();
-    // Until the first has seen that nothing more comes for the others, who do not read.
+    // Until nothing more arrives for the others, which do not read.
     let mut reader = &clients[0];
     let mut seen = vec![0; 8 << 20];
     reader.read_exact(&mut seen).unwrap();
@@ -164,7 +165,7 @@ fn memory_for_one_terminal_may_be_less_than_for_others() {
     assert!(held <= 2 * (1 << 20) + 2 * 4 * (64 << 10), "{held} bytes are held");
 }
 
-/// A terminal that opens as much as it can and honours nothing.
+/// A terminal that opens as many streams as it can and ignores limits.
 struct Hostile {
     relay: Relay,
     socket: UdpSocket,
@@ -182,7 +183,7 @@ impl Hostile {
         Self { relay, socket, clock }
     }
 
-    /// One round; the events that came of it.
+    /// Runs one round; returns its events.
     fn round(&mut self) -> Vec<Event> {
         let now = self.clock.now();
         self.relay.handle_timeout(now);
@@ -203,7 +204,7 @@ impl Hostile {
 }
 
 #[test]
-fn a_hostile_terminal_takes_its_share_and_is_told() {
+fn a_hostile_terminal_gets_only_its_share() {
     let hub = hub_at("127.0.0.1:0", "[limits]\nconnections = 50\nterminal.connections = 20");
     let mut hostile = Hostile::of(&hub);
     let server = echo();
@@ -225,7 +226,7 @@ fn a_hostile_terminal_takes_its_share_and_is_told() {
         }
     }
     assert_eq!(refused, limit);
-    // Others are served all the while.
+    // Others are served meanwhile.
     let other = terminal_of(&hub, "name = \"honest\"\naccept = \"confirm\"");
     assert_eq!(socks_from(open(other.addresses.socks5[0]), server).1, 0);
     let report = hub.stop().connections;

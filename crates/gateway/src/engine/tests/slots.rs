@@ -1,4 +1,5 @@
-//! Whoever takes all the connections that it can get leaves some to others, at both gateways.
+//! A client or terminal with the maximum number of connections leaves some to others, at both
+//! gateways.
 
 use super::harness::*;
 use super::shares::open_from;
@@ -8,7 +9,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// A connection by SOCKS5 from `client`, if it is granted.
+/// Requests a connection by SOCKS5 from `client`; `None` if it is refused.
 fn granted(client: &str, proxy: SocketAddr, server: SocketAddr) -> Option<TcpStream> {
     let mut stream = open_from(client, proxy);
     let mut request = vec![5, 1, 0, 5, 1, 0, 1, 127, 0, 0, 1];
@@ -23,7 +24,7 @@ fn echoes(stream: &mut TcpStream) -> bool {
     stream.write_all(b"?").and_then(|()| stream.read_exact(&mut [0])).is_ok()
 }
 
-/// Whether it was reset; a socket tells so once, and has ended from then on.
+/// Returns whether it was reset; a socket reports this once, and an end after that.
 fn is_reset(stream: &mut TcpStream) -> bool {
     stream.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
     match stream.read(&mut [0]) {
@@ -32,7 +33,7 @@ fn is_reset(stream: &mut TcpStream) -> bool {
     }
 }
 
-/// Says that it is over, also to those who wait when a test fails.
+/// Signals the end, also if a test fails while others wait.
 struct EndOf<'a>(&'a AtomicBool);
 
 impl Drop for EndOf<'_> {
@@ -41,8 +42,8 @@ impl Drop for EndOf<'_> {
     }
 }
 
-/// Two clients hold all that they can get of `proxy` and ask for more as fast as they can, while
-/// a third opens a few connections and keeps them.
+/// Two clients hold all connections of `proxy` that they can get and request more continuously,
+/// while a third opens a few connections and keeps them.
 fn crowd_out(proxy: SocketAddr, server: SocketAddr) {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -57,7 +58,7 @@ fn crowd_out(proxy: SocketAddr, server: SocketAddr) {
                 }
             });
         }
-        // As much as they get.
+        // Until they hold the maximum.
         pause_ms(1_500);
         let mut honest = Vec::new();
         for number in 0..4 {
@@ -93,8 +94,8 @@ fn two_clients_of_a_terminal_leave_a_third_its_connections_at_the_hub() {
 }
 
 #[test]
-fn a_full_table_makes_way_for_who_has_fewer() {
-    // So few that no share leaves one free.
+fn a_full_table_reclaims_slots_for_smaller_owners() {
+    // So few connections that no quota leaves one free.
     let pair = Pair::with("accept = \"confirm\"\n[limits]\nconnections = 4\n", "");
     let (proxy, server) = (pair.terminal.addresses.socks5[0], echo());
     let mut many: Vec<_> = (0..4).map(|_| granted("127.0.0.2", proxy, server).unwrap()).collect();
@@ -103,7 +104,7 @@ fn a_full_table_makes_way_for_who_has_fewer() {
         assert!(echoes(stream), "all but the first are busy");
     }
     assert!(granted("127.0.0.2", proxy, server).is_none(), "it has its share");
-    let mut two = [(); 2].map(|()| granted("127.0.0.3", proxy, server).expect("a newcomer"));
+    let mut two = [(); 2].map(|()| granted("127.0.0.3", proxy, server).expect("a new client"));
     assert!(granted("127.0.0.3", proxy, server).is_none(), "now they have the same");
     assert!(two.iter_mut().chain(&mut many[2..]).all(echoes));
     assert!(soon(|| many[..2].iter_mut().all(is_reset)), "the idlest have made way");
@@ -112,13 +113,13 @@ fn a_full_table_makes_way_for_who_has_fewer() {
 }
 
 #[test]
-fn a_terminal_that_takes_all_of_a_hub_makes_way_for_another() {
+fn slots_are_reclaimed_from_the_largest_terminal() {
     let hub = hub_at("127.0.0.1:0", "[limits]\nconnections = 4\n");
     let terminal = |name| terminal_of(&hub, &format!("name = \"{name}\"\naccept = \"confirm\"\n"));
     let (first, second) = (terminal("a"), terminal("b"));
     let server = echo();
     let connect = |of: &Running, host: &str| granted(host, of.addresses.socks5[0], server);
-    // From four addresses: each of them has no more than one.
+    // From four addresses, each with one connection.
     let hosts = ["127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"];
     let mut many: Vec<_> = hosts.iter().map(|host| connect(&first, host).unwrap()).collect();
     assert!(connect(&first, "127.0.0.6").is_none(), "its terminal has all");

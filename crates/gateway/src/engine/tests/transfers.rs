@@ -1,10 +1,10 @@
-//! Bytes arrive, all of them and in order, however many connections there are.
+//! All bytes arrive in order with any number of connections.
 
 use super::harness::*;
 use std::io::{Read, Write};
 use std::net::{Ipv6Addr, Shutdown, TcpStream};
 
-/// Sends `data` and ends, while reading to the end.
+/// Sends `data` and finishes, while reading to the end.
 fn exchange(stream: TcpStream, data: Vec<u8>) -> Vec<u8> {
     let mut writer = stream.try_clone().unwrap();
     let sender = std::thread::spawn(move || {
@@ -18,18 +18,18 @@ fn exchange(stream: TcpStream, data: Vec<u8>) -> Vec<u8> {
 }
 
 #[test]
-fn large_transfers_cross_both_ways_at_once() {
+fn large_transfers_run_in_both_directions() {
     let pair = Pair::early();
     let down = pattern(5_000_000, 1);
     let up = pattern(5_000_000, 2);
     let (sent, wanted) = (down.clone(), up.clone());
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, result) = std::sync::mpsc::channel();
     let server = serve(move |stream| {
-        tell.send(exchange(stream, sent.clone()) == wanted).unwrap();
+        sender.send(exchange(stream, sent.clone()) == wanted).unwrap();
     });
     let received = exchange(pair.connect(server), up);
     assert!(received == down, "the download differs");
-    assert!(told.recv().unwrap(), "the upload differs");
+    assert!(result.recv().unwrap(), "the upload differs");
     let report = pair.hub.stop();
     assert_eq!(report.connections.bytes_from_sockets, 5_000_000);
     assert_eq!(report.connections.bytes_to_sockets, 5_000_000);
@@ -60,7 +60,7 @@ fn two_hundred_connections_at_once() {
 }
 
 #[test]
-fn a_slow_reader_holds_up_only_itself() {
+fn a_slow_reader_does_not_delay_others() {
     let pair = Pair::early();
     let data = pattern(3_000_000, 3);
     let sent = data.clone();
@@ -69,7 +69,7 @@ fn a_slow_reader_holds_up_only_itself() {
     });
     let mut slow = pair.connect(server);
     read_exactly(&mut slow, 1000);
-    // The slow one reads no more for now; others get theirs whole.
+    // The slow one stops reading; others receive everything.
     for _ in 0..3 {
         let mut quick = pair.connect(server);
         assert!(read_all(&mut quick) == data);
@@ -90,7 +90,7 @@ fn ipv6_and_names_are_reached() {
 }
 
 #[test]
-fn connect_carries_what_came_with_the_request() {
+fn data_after_a_connect_request_is_relayed() {
     for pair in [Pair::early(), Pair::confirm()] {
         let mut client = open(pair.terminal.addresses.connect[0]);
         write!(client, "CONNECT {0} HTTP/1.1\r\nHost: {0}\r\n\r\nearly bird", echo()).unwrap();

@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_that_lasts_keeps_nobody_busy() {
+    fn a_permanent_error_causes_no_busy_loop() {
         let mut reads = 0;
         let mut heard = |code: i32| {
             let read = |_: &mut [u8]| {
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_are_found_in_what_the_kernel_says() {
+    fn packets_are_found_in_messages_of_the_kernel() {
         let wire = [0, 6, 0, 0, 2, 0, 0, 0, 0, 9, 0, 0];
         let body = Attributes::new().number(2, 7).put(HARDWARE, &wire).put(PAYLOAD, b"packet");
         let body = body.text(10, "prefix");

@@ -34,7 +34,7 @@ fn check(expressions: &Expressions, drawing: &str) {
 }
 
 #[test]
-fn capturing_ipv4_is_as_nft_says_it() {
+fn capturing_ipv4_is_encoded_as_by_nft() {
     let rule = Expressions::new()
         .family("127.0.0.1".parse().unwrap())
         .tcp()
@@ -57,7 +57,7 @@ fn capturing_ipv4_is_as_nft_says_it() {
 }
 
 #[test]
-fn capturing_ipv6_is_as_nft_says_it() {
+fn capturing_ipv6_is_encoded_as_by_nft() {
     check(
         &Expressions::new().tproxy("[::1]:1080".parse().unwrap()),
         r#"1( 1="immediate 2( 1=00000001 2( 1=00000000000000000000000000000001 ) ) )
@@ -67,7 +67,7 @@ fn capturing_ipv6_is_as_nft_says_it() {
 }
 
 #[test]
-fn flags_sockets_and_addresses_are_as_nft_says_them() {
+fn flags_sockets_and_addresses_are_encoded_as_by_nft() {
     check(
         &Expressions::new().not_opening().wildcard_listener(),
         r#"1( 1="payload 2( 1=00000001 2=00000002 3=0000000d 4=00000001 ) )
@@ -90,7 +90,7 @@ fn flags_sockets_and_addresses_are_as_nft_says_them() {
 }
 
 #[test]
-fn networks_and_ports_are_as_nft_says_them() {
+fn networks_and_ports_are_encoded_as_by_nft() {
     check(
         &Expressions::new().destined_to(&"10.0.0.0/9".parse().unwrap()),
         r#"1( 1="meta 2( 2=0000000f 1=00000001 ) )
@@ -146,7 +146,7 @@ fn masks_cover_their_bits() {
 }
 
 #[test]
-fn logging_and_dropping_are_as_nft_says_them() {
+fn logging_and_dropping_are_encoded_as_by_nft() {
     check(
         &Expressions::new().opening().marked(u32::from_ne_bytes([0x42, 0x42, 0, 0])),
         r#"1( 1="payload 2( 1=00000001 2=00000002 3=0000000d 4=00000001 ) )

@@ -2,7 +2,7 @@ use super::*;
 use crate::intercept::HubRules;
 
 #[test]
-fn a_batch_is_framed_by_its_ends_and_asks_for_one_answer() {
+fn a_batch_has_begin_and_end_and_one_response() {
     let plan = HubRules::new("x").plan().unwrap();
     let mut batch = Batch::new(7);
     batch.control(BATCH_BEGIN, "nf_tables");
@@ -29,7 +29,7 @@ fn a_batch_is_framed_by_its_ends_and_asks_for_one_answer() {
 }
 
 #[test]
-fn a_base_chain_is_as_nft_says_it() {
+fn a_base_chain_is_encoded_as_by_nft() {
     let mut batch = Batch::new(0);
     push_chain(&mut batch, "t", &Chain { name: "prerouting", hooked: true, rules: vec![] });
     let (_, payload, _) = split_message(&batch.bytes).unwrap();

@@ -1,4 +1,4 @@
-//! The doorkeeper between a real client and a real listener.
+//! Held SYNs of a real client in front of a real listener.
 
 use super::*;
 use relay::RefuseReason;
@@ -49,7 +49,7 @@ impl Gate {
     }
 
     /// The next SYN that is kept back.
-    fn knock(&mut self) -> Syn {
+    fn held_syn(&mut self) -> Syn {
         for _ in 0..5_000 {
             let mut found = None;
             self.keeper.receive(1, |syn| found = Some(syn));
@@ -58,14 +58,14 @@ impl Gate {
             }
             std::thread::park_timeout(Duration::from_millis(1));
         }
-        panic!("nobody knocks");
+        panic!("no SYN is held");
     }
 
     fn listener(&self, server: SocketAddr) -> &TcpListener {
         if server.is_ipv4() { &self.listeners.v4 } else { self.listeners.v6.as_ref().unwrap() }
     }
 
-    fn nobody_is_in(&self, server: SocketAddr) {
+    fn no_client_is_accepted(&self, server: SocketAddr) {
         let listener = self.listener(server);
         listener.set_nonblocking(true).unwrap();
         assert_eq!(listener.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock);
@@ -105,11 +105,11 @@ fn a_client_is_let_in_with_its_own_syn() {
         let mut gate = Gate::build();
         for server in [at(SERVERS[0], 80), at(SERVERS[1], 80), at("10.77.1.1", 7)] {
             let client = gate.client(server, PATIENCE);
-            let syn = gate.knock();
+            let syn = gate.held_syn();
             assert_eq!(syn.server, server);
             assert!(CLIENTS.iter().any(|own| syn.client.ip().to_string() == *own));
             assert!(!gate.keeper.is_forged(&syn));
-            gate.nobody_is_in(server);
+            gate.no_client_is_accepted(server);
             gate.keeper.reinject(&syn);
             let (mut taken, peer) = accept(gate.listener(server));
             assert_eq!((peer.ip(), peer.port()), (syn.client.ip(), syn.client.port()));
@@ -125,7 +125,7 @@ fn a_client_is_let_in_with_its_own_syn() {
 }
 
 #[test]
-fn a_client_is_told_what_the_network_would_have_told_it() {
+fn rejections_are_those_of_the_network() {
     with_namespaces(|| {
         let mut gate = Gate::build();
         let (v4, v6) = (at(SERVERS[0], 80), at(SERVERS[1], 80));
@@ -140,21 +140,21 @@ fn a_client_is_told_what_the_network_would_have_told_it() {
             (RefuseReason::Policy, v6, libc::EACCES),
         ] {
             let client = gate.client(server, PATIENCE);
-            let syn = gate.knock();
+            let syn = gate.held_syn();
             gate.keeper.refuse(&syn, reason);
             assert_eq!(client.errno(), errno, "{reason:?} of {server}");
         }
-        // A server that says nothing is not spoken for.
+        // For a server that does not respond, no response is sent.
         let client = gate.client(v4, Duration::from_millis(300));
-        let syn = gate.knock();
+        let syn = gate.held_syn();
         gate.keeper.refuse(&syn, RefuseReason::TimedOut);
         assert_eq!(client.0.join().unwrap().unwrap_err().kind(), io::ErrorKind::TimedOut);
-        gate.nobody_is_in(v4);
+        gate.no_client_is_accepted(v4);
     });
 }
 
 #[test]
-fn only_what_is_to_be_confirmed_is_kept_back() {
+fn only_deferred_connections_are_held() {
     with_namespaces(|| {
         let mut gate = Gate::build();
         for server in [at(SERVERS[0], 81), at("10.77.0.1", 81)] {
@@ -168,30 +168,30 @@ fn only_what_is_to_be_confirmed_is_kept_back() {
 }
 
 #[test]
-fn a_client_that_comes_again_is_let_in_once() {
+fn a_repeated_syn_is_admitted_once() {
     with_namespaces(|| {
         let mut gate = Gate::build();
         let server = at(SERVERS[0], 80);
         let client = gate.client(server, PATIENCE);
-        let first = gate.knock();
-        // A second later it has no answer, and says the same again.
-        let again = gate.knock();
+        let first = gate.held_syn();
+        // It retransmits after a second without a response.
+        let again = gate.held_syn();
         assert_eq!((again.client, again.server), (first.client, first.server));
         gate.keeper.reinject(&again);
         gate.keeper.reinject(&first);
         let (mut taken, _) = accept(gate.listener(server));
         let mut client = client.connected();
         pass(&mut client, &mut taken, b"once");
-        gate.nobody_is_in(server);
+        gate.no_client_is_accepted(server);
     });
 }
 
 #[test]
-fn who_says_he_is_this_host_is_not_believed() {
+fn packets_with_own_source_addresses_are_rejected() {
     with_namespaces(|| {
         let mut gate = Gate::build();
         let client = gate.client(at(SERVERS[0], 80), Duration::from_millis(100));
-        let syn = gate.knock();
+        let syn = gate.held_syn();
         for (address, forged) in [("10.1.0.1", true), ("10.3.0.1", true), ("10.1.0.9", false)] {
             let mut syn = syn.clone();
             syn.client = at(address, 5);
@@ -216,7 +216,7 @@ fn a_group_that_somebody_has_is_passed_by_and_rights_are_named() {
         drop_capability(13); // CAP_NET_RAW
         let text = SynGate::open(99, 5).unwrap_err().to_string();
         assert!(text.contains("needs CAP_NET_RAW") && text.contains("not permitted"), "{text}");
-        // Without it, interception goes on as ever.
+        // Without it, interception continues.
         drop(Interception::hub(&HubRules::new("x")).unwrap());
     });
 }
@@ -265,7 +265,7 @@ fn a_configuration_that_is_read_again_may_confirm_and_cease_to() {
         write("accept = \"confirm\"");
         gateway.reload();
         assert!(!is_answered(80) && !is_answered(81));
-        // Another mark asks for another doorkeeper.
+        // Another mark requires another gate.
         write("accept = \"confirm\"");
         let text = std::fs::read_to_string(&file).unwrap();
         std::fs::write(&file, format!("{text}mark = 4711\n")).unwrap();

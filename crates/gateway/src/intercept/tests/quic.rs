@@ -44,7 +44,7 @@ fn quic_is_refused_at_once_and_other_datagrams_pass() {
         for other in [442, 444, 53] {
             assert_eq!(refused(&spaces, other), [false; 2]);
         }
-        // While new connections go their ordinary way QUIC does as well.
+        // While new connections bypass the gateway, QUIC does as well.
         enter(&spaces.gateway);
         terminal.suspend().unwrap();
         assert_eq!(refused(&spaces, 443), [false; 2]);

@@ -145,7 +145,7 @@ fn read(page: &str, open: bool) -> BTreeMap<String, f64> {
 }
 
 #[test]
-fn the_text_format_is_kept_whatever_a_terminal_calls_itself() {
+fn labels_are_escaped() {
     let samples = read(&render(&example(), Format::Text), false);
     assert_eq!(samples["bentpipe_connections_limit"], 4096.0);
     assert_eq!(samples["bentpipe_terminal_round_trip_seconds{terminal=\"boat\"}"], 0.61);
@@ -184,7 +184,7 @@ fn openmetrics_has_the_same_samples() {
 
 /// Prometheus' own opinion, where its tool is installed.
 #[test]
-fn promtool_has_nothing_to_say() {
+fn promtool_accepts_the_metrics() {
     use std::io::Write;
     use std::process::{Command, Stdio};
     let started = Command::new("promtool")
@@ -261,7 +261,7 @@ const PAGES: [&str; 4] = [
 #[test]
 fn pages_name_metrics_that_exist() {
     let (known, mut count) = (known(), 0);
-    // Those of the satellite are a gateway's without a partner, which the example is not.
+    // The metrics of the satellite exist only at single gateways, and the example is a pair.
     let names = PAGES.into_iter().flat_map(named).filter(|name| !name.contains("_satellite_"));
     for name in names {
         // `bentpipe_datagrams_*` is all that begin so.

@@ -48,7 +48,7 @@ fn addresses_are_read() {
 }
 
 #[test]
-fn what_follows_the_request_is_left() {
+fn data_after_the_request_is_kept() {
     let text = "CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n";
     let with_data = format!("{text}\r\n\r\nSSH-2.0-x\r\n");
     let destination = Destination::Name("a".into(), 1);
@@ -67,7 +67,7 @@ fn bare_line_feeds_leading_empty_lines_and_http_1_0_are_accepted() {
 }
 
 #[test]
-fn other_methods_get_405_and_are_told_what_is_served() {
+fn other_methods_get_405_with_the_allowed_ones() {
     for text in [
         "GET http://example.com/ HTTP/1.1\r\nHost: example.com\r\n\r\n",
         "POST /x HTTP/1.0\r\n\r\n",
@@ -80,7 +80,7 @@ fn other_methods_get_405_and_are_told_what_is_served() {
 }
 
 #[test]
-fn malformed_targets_are_told_apart() {
+fn malformed_targets_are_distinguished() {
     for (target, word) in [
         ("example.com", "port is missing"),
         ("example.com:", "port is missing"),
@@ -103,7 +103,7 @@ fn malformed_targets_are_told_apart() {
 }
 
 #[test]
-fn malformed_requests_are_told_apart() {
+fn malformed_requests_are_distinguished() {
     let many = format!("CONNECT a:1 HTTP/1.1\r\n{}\r\n", "x: y\r\n".repeat(65));
     let long = format!("CONNECT a:1 HTTP/1.1\r\nx: {}", "y".repeat(MAX_HEAD));
     for (text, expected, word) in [

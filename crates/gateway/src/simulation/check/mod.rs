@@ -1,5 +1,5 @@
-//! What must hold at the end of a storm. What must hold at each byte and at each end of a stream is
-//! checked while it is read, in [`task`](super::task).
+//! Checks at the end of a run. Each byte and each end of a stream is checked when it is read, in
+//! [`task`](super::task).
 
 pub(super) mod outcome;
 pub(super) mod shares;
@@ -8,35 +8,35 @@ use super::world::World;
 use crate::engine::Held;
 use units::Span;
 
-/// How long gateways may hold on to something after the last connection, besides the time for what
-/// they have to send: a terminal finds a vanished client, and a hub a stream whose terminal is gone,
-/// by timers of this order.
+/// Time for which gateways may hold resources after the last connection, besides the time for what
+/// they have to send: a terminal detects a vanished client, and a hub a stream of a vanished
+/// terminal, by timers of this order.
 const LINGER: Span = Span::from_secs(300);
-/// Descriptors that a gateway has besides those of connections: the one in reserve, and a UDP
-/// socket for each of at most two paths.
+/// Descriptors of a gateway other than those of connections: the reserved one, and a UDP socket for
+/// each of at most two paths.
 const OWN_DESCRIPTORS: usize = 3;
 
-/// Waits until everything that was held for connections is given back.
+/// Waits until all resources of connections are released.
 ///
 /// # Errors
-/// What is not.
-pub(super) fn all_given_back(world: &mut World) -> Result<(), String> {
+/// Returns the resources that are not.
+pub(super) fn all_released(world: &mut World) -> Result<(), String> {
     let buffered: u64 = world.held().iter().map(|held| held.buffered).sum();
     // Twice, because of retransmissions and headers.
     let limit = world.now() + LINGER + world.slowest_link().time_for(2 * buffered);
-    // A server whose client has gone at once may still be connected to.
+    // A hub may still be connecting to a server whose client has closed.
     let is_idle = |world: &mut World| {
         let over = world.tasks.iter().all(|task| task.is_over());
         over && world.is_whole() && world.held().iter().all(|held| *held == Held::default())
     };
     if !world.run(limit, is_idle)? {
-        return Err(format!("not given back: {:?}", world.held()));
+        return Err(format!("resources not released: {:?}", world.held()));
     }
     let net = world.net.net();
     for (number, node) in net.nodes.iter().enumerate() {
         if node.open > OWN_DESCRIPTORS || !node.lookups.is_empty() {
             return Err(format!(
-                "gateway {number} has {} descriptors and {} lookups in the end",
+                "gateway {number} has {} descriptors and {} lookups at the end",
                 node.open,
                 node.lookups.len()
             ));

@@ -1,5 +1,5 @@
-//! Whether a connection that is over has ended as it had to: complete, refused as its server
-//! refused, or reset as one of its sides has reset.
+//! Checks the end of a connection: complete, refused as its server has refused, or reset as one of
+//! its sides has reset.
 
 use crate::simulation::draw::Storm;
 use crate::simulation::draw::site::Layout;
@@ -18,32 +18,38 @@ const TIMED_OUT: u16 = 6;
 /// Status codes of HTTP (RFC 9110, sections 15.6.3 and 15.6.5).
 const BAD_GATEWAY: u16 = 502;
 const GATEWAY_TIMEOUT: u16 = 504;
-/// How long a terminal waits for a hub's answer: `limits.connect` and 10 s.
+/// Time for which a terminal waits for a hub's reply: `limits.connect` and 10 s.
 const NO_ANSWER: Span = Span::from_secs(15);
 
+/// Checks the end of `task`.
+///
 /// # Errors
-/// What is wrong with the end of `task`.
-pub(in crate::simulation) fn judge(task: &Task, storm: &Storm, net: &Net) -> Result<(), String> {
+/// Returns the violation.
+pub(in crate::simulation) fn check_outcome(
+    task: &Task,
+    storm: &Storm,
+    net: &Net,
+) -> Result<(), String> {
     let [client, server] = &task.sides;
     let bad = |what: &str| Err(format!("{what}: {task:?}"));
     if matches!(task.kind, ClientKind::Silent | ClientKind::Malformed) {
         return match client.end_seen || client.error.is_some() || client.has_reset {
             true => Ok(()),
-            false => bad("a proxy's client was never told that it is not heard"),
+            false => bad("an invalid proxy request had no reply"),
         };
     }
     let is_reachable = storm.is_reachable(task);
     if !is_reachable && server.id.is_some() {
-        return bad("a server that cannot be reached was reached");
+        return bad("an unreachable server was reached");
     }
     let faults = &net.faults;
-    let struck =
-        faults.struck.contains(&task.number) || faults.struck_servers.contains(&task.server);
-    if task.excuses.lost || task.hostile || struck {
+    let affected =
+        faults.affected.contains(&task.number) || faults.affected_servers.contains(&task.server);
+    if task.excuses.lost || task.hostile || affected {
         return Ok(());
     }
-    judge_source(task, storm, net)?;
-    // Connections are refused when descriptors have run out, and idle ones make way.
+    check_source(task, storm, net)?;
+    // Connections are refused when descriptors have run out, and idle ones are closed.
     let was_opened = server.id.is_some();
     let is_broken = client.error.is_some() || server.error.is_some();
     let may_be_refused = storm.is_short() || storm.harsh && storm.options.fail[0] == "refuse";
@@ -53,29 +59,30 @@ pub(in crate::simulation) fn judge(task: &Task, storm: &Storm, net: &Net) -> Res
         return Ok(());
     }
     if !is_reachable {
-        return judge_refusal(task, storm);
+        return check_refusal(task, storm);
     }
     let resets = client.plan.ending != Ending::Fin || server.plan.ending != Ending::Fin;
     match task.stage {
         Stage::Refused(TIMED_OUT | GATEWAY_TIMEOUT) if has_waited(task, storm) => Ok(()),
         Stage::Open if client.error == Some(libc::ENETUNREACH) && has_waited(task, storm) => Ok(()),
-        // A server that resets at once has refused.
+        // A server that resets immediately has refused.
         Stage::Refused(_) if server.has_reset => Ok(()),
         Stage::Refused(_) => bad("refused without a reason"),
-        _ if resets => judge_reset(task, storm),
+        _ if resets => check_reset(task, storm),
         _ if !task.is_complete() => bad("not complete"),
         _ => Ok(()),
     }
 }
 
-/// Whether a client is refused because no hub has answered in time: the opening of a stream, or its
-/// answer, may wait too long where the link is slow or out.
+/// Returns whether a client may be refused because no hub has replied in time: the opening of a
+/// stream, or its reply, may be delayed on a slow link or by an outage.
 fn has_waited(task: &Task, storm: &Storm) -> bool {
     storm.harsh && task.finished.is_some_and(|at| at.since(task.start) >= NO_ANSWER)
 }
 
-/// A client whose server cannot be reached: it is told so, and why as far as that can be said.
-fn judge_refusal(task: &Task, storm: &Storm) -> Result<(), String> {
+/// Checks the refusal of a client whose server is unreachable: it receives a refusal, with its
+/// cause where the protocol has a code for it.
+fn check_refusal(task: &Task, storm: &Storm) -> Result<(), String> {
     let client = &task.sides[0];
     let answers = storm.answers(task);
     let bad = |what: &str| Err(format!("{what} ({answers:?}): {task:?}"));
@@ -96,12 +103,12 @@ fn judge_refusal(task: &Task, storm: &Storm) -> Result<(), String> {
             };
             match answers.iter().any(|answer| *code == wanted(answer)) {
                 true => Ok(()),
-                false => bad("another refusal than there was"),
+                false => bad("a refusal with another cause"),
             }
         }
-        (_, None) if client.plan.ending == Ending::Fin => bad("a refusal that was not told"),
-        // A client that was not answered before its server is told what the server said; or, where
-        // the hub is slow to answer, that there is no way, or nothing.
+        (_, None) if client.plan.ending == Ending::Fin => bad("a refusal that was not reported"),
+        // A client in `confirm` mode receives its server's refusal; if the hub replies too late, it
+        // receives "unreachable" or a timeout.
         (Stage::Open, Some(code)) if is_held(task, storm) => {
             let right = match storm.answer(task) {
                 Answer::Accept | Answer::Refuse => code == libc::ECONNREFUSED,
@@ -112,21 +119,21 @@ fn judge_refusal(task: &Task, storm: &Storm) -> Result<(), String> {
             if right || slow && has_waited(task, storm) {
                 Ok(())
             } else {
-                bad("another refusal than there was")
+                bad("a refusal with another cause")
             }
         }
         (_, _) => Ok(()),
     }
 }
 
-/// A hub that lends the clients their addresses connects from them, and any other gateway from its
-/// own.
-fn judge_source(task: &Task, storm: &Storm, net: &Net) -> Result<(), String> {
+/// Checks the source address of the connection to the server: the client's, if the hub is
+/// configured so, otherwise the gateway's own.
+fn check_source(task: &Task, storm: &Storm, net: &Net) -> Result<(), String> {
     let Some(id) = task.sides[1].id else { return Ok(()) };
     let [opener, server] = &net.conns[conn_of(id).0].ends;
     let Owner::Node(gateway) = opener.owner else { return Ok(()) };
     let is_same_family = task.from.is_ipv4() == server.address.is_ipv4();
-    let source = match storm.site.lends(gateway) && is_same_family {
+    let source = match storm.site.uses_client_address(gateway) && is_same_family {
         true => task.from,
         false => gateway_address(server.address),
     };
@@ -136,7 +143,7 @@ fn judge_source(task: &Task, storm: &Storm, net: &Net) -> Result<(), String> {
     }
 }
 
-/// Whether the client's SYN is held until its server has answered, from the first to the last.
+/// Returns whether the client's SYN is held until its server has accepted.
 fn is_held(task: &Task, storm: &Storm) -> bool {
     let changes = |act: &Act| matches!(act, Act::Reload(_) | Act::Restart(_) | Act::Drain(..));
     let is_constant = !storm.acts.values().any(changes);
@@ -144,8 +151,8 @@ fn is_held(task: &Task, storm: &Storm) -> bool {
     task.kind == ClientKind::Intercepted && storm.options.confirms && is_constant && pair
 }
 
-/// A side that resets behind its last byte: the other has all bytes, and an error.
-fn judge_reset(task: &Task, storm: &Storm) -> Result<(), String> {
+/// Checks a reset: the other side has all bytes before it, and an error.
+fn check_reset(task: &Task, storm: &Storm) -> Result<(), String> {
     let bad = |what: &str| Err(format!("{what}: {task:?}"));
     for own in 0..2 {
         let (side, other) = (&task.sides[own], &task.sides[1 - own]);
@@ -154,9 +161,9 @@ fn judge_reset(task: &Task, storm: &Storm) -> Result<(), String> {
             continue;
         }
         if side.error.is_none() {
-            return bad("a RST that was not told");
+            return bad("a RST that was not reported");
         }
-        // Who reads slowly, or over a link that is out, may lose the last bytes to a bound of time.
+        // The last bytes may be lost by a timeout if the reader is slow or the link has an outage.
         let is_quick = side.plan.reading == Reading::All && !storm.rough;
         if is_quick && other.sent == other.plan.bytes && side.got < other.plan.bytes {
             return bad("bytes before a RST were lost");

@@ -1,33 +1,34 @@
-//! Progress of others: an honest client has its share whatever a hostile one does.
+//! Progress of honest clients beside a hostile one.
 
-use super::all_given_back;
+use super::all_released;
 use crate::simulation::draw::contest::Contest;
 use crate::simulation::task::Task;
 use crate::simulation::world::World;
 use units::{Instant, Span};
 
-/// What an honest client gets of its max-min share, at least, in percent.
+/// Minimum portion of its max-min share that an honest client receives, in percent.
 const PORTION: u64 = 80;
-/// Round trips until the first byte: the proxy's dialogue is local, so the opening and its answer,
-/// the request, and as many again for a queue that the hostile client has filled.
+/// Round trips until the first byte: the opening of the stream with its reply, and the request, are
+/// two (the proxy handshake is local); two more allow for a queue that the hostile client has
+/// filled.
 const ROUND_TRIPS: u64 = 4;
-/// What a name server, the gateways' turns and retransmissions of the handshake's timers may take.
+/// Allowance for name servers, processing delays and retransmissions of the handshake.
 const SETUP: Span = Span::from_secs(1);
 
-/// What the opening of a stream, its answer and its end cost a link, octets.
+/// Octets on a link for the opening, the reply and the end of a stream.
 const OPENING: u64 = 160;
 
-/// Runs a contest to the end of its honest clients, and sees everything given back.
+/// Runs a contest until its honest clients have ended, and checks that all resources are released.
 ///
 /// # Errors
-/// What an honest client did not get.
+/// Returns the violation.
 pub(in crate::simulation) fn run(contest: &Contest) -> Result<World, String> {
     let storm = &contest.storm;
     let mut world = storm.world()?;
     let is_done = |world: &mut World| honest(world).all(Task::is_over);
     let begin = contest.begin();
     world.run(begin, |_| false)?;
-    let limit = storm.calm_at + Span::from_secs(60);
+    let limit = storm.faults_end + Span::from_secs(60);
     world.run(limit, is_done)?;
     let millis = world.now().since(begin).as_millis().max(1);
     let began = storm.tasks.iter().filter(|(task, _)| task.hostile && task.start >= begin);
@@ -39,17 +40,17 @@ pub(in crate::simulation) fn run(contest: &Contest) -> Result<World, String> {
         let due: Instant = task.start + setup + allowed;
         if !task.is_complete() || task.finished.is_none_or(|at| at > due) {
             return Err(format!(
-                "with {:?} an honest client was to be served by {due:?}: {task:?}",
+                "with {:?} an honest client was not served by {due:?}: {task:?}",
                 contest.attack
             ));
         }
     }
-    // All leave, whatever they were about to do.
+    // All clients close.
     {
         let mut net = world.net.net();
         world.tasks.iter_mut().for_each(|task| task.leave(&mut net));
     }
-    all_given_back(&mut world)?;
+    all_released(&mut world)?;
     Ok(world)
 }
 

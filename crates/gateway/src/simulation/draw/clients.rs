@@ -1,4 +1,4 @@
-//! Which clients there are, what they and their servers do, and which of them are hostile.
+//! Random clients with their servers, and hostile clients.
 
 use super::site::{client_address, server_address};
 use crate::simulation::net::{Answer, Record};
@@ -7,36 +7,36 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use units::{Instant, RngStream, Span};
 
-/// A server that never accepts is shared by clients, so that the failure of one is stored when the
-/// next connects.
+/// Clients share a server that never accepts, so that the failure of one connection is stored when
+/// the next client connects.
 const SHARED: u8 = 200;
-/// First of the other addresses of a server's name.
+/// First of the additional addresses of a server's name.
 const OTHERS: u8 = 240;
-/// Maximum number of them. All are tried within `limits.connect`, although each attempt without a
-/// response delays the next one.
+/// Maximum number of additional addresses. All are tried within `limits.connect`, although each
+/// attempt without a response delays the next one.
 const MAX_OTHERS: u64 = 4;
-/// How often a client, a server or a link is of IPv6.
+/// Probability that a client, a server or a link uses IPv6.
 pub(super) const IPV6: f64 = 0.3;
 
-/// What clients are drawn from.
+/// Generator of clients.
 pub(super) struct Clients<'a> {
     pub(super) rng: &'a mut RngStream,
-    /// Chooses addresses and their families.
+    /// Selects addresses and their families.
     pub(super) addresses: RngStream,
-    /// How many gateways have clients.
+    /// Number of gateways with clients.
     pub(super) terminals: usize,
     /// Whether all connections are intercepted.
     pub(super) intercepted: bool,
-    /// Octets of a connection in each direction, on average.
-    pub(super) most: u64,
+    /// Mean number of octets of a connection in each direction.
+    pub(super) mean_octets: u64,
     pub(super) names: BTreeMap<String, Record>,
-    /// Addresses of names at which no server accepts.
+    /// Addresses of names at which no server accepts, with the behaviour of the host there.
     pub(super) dead: BTreeMap<SocketAddr, Answer>,
     pub(super) tasks: Vec<(Task, Answer)>,
 }
 
 impl Clients<'_> {
-    /// One more client, which comes at `start`.
+    /// Adds a client that starts at `start`.
     pub(super) fn add(&mut self, start: Instant) {
         let number = self.tasks.len();
         let answer = self.answer();
@@ -44,7 +44,7 @@ impl Clients<'_> {
         let node = self.rng.below(self.terminals as u64) as usize;
         let mut kind = self.kind(number, server);
         let [mut client, mut service] = [(); 2].map(|()| self.plan());
-        // At most one of the two waits for the other, or both would.
+        // At mean_octets one side waits for the other; if both did, neither would send.
         match self.rng.below(4) {
             0 => client.answers = true,
             1 | 2 => service.answers = true,
@@ -61,10 +61,11 @@ impl Clients<'_> {
         self.tasks.push((Task { hostile, ..task }, answer));
     }
 
-    /// A crowd of one hostile client, which comes from `start` on, one after the other.
+    /// Adds `count` connections of one hostile client, which start one after the other from `start`
+    /// on.
     pub(super) fn add_crowd(&mut self, start: Instant, attack: Attack, count: usize) {
         let node = self.rng.below(self.terminals as u64) as usize;
-        // With addresses of both families it would be two clients.
+        // With addresses of both families it would count as two clients.
         let ipv6 = self.addresses.chance(IPV6);
         for place in 0..count {
             let number = self.tasks.len();
@@ -77,7 +78,7 @@ impl Clients<'_> {
                 };
             }
             if let ClientKind::Socks(Some(name)) = &kind {
-                // A name server that never answers.
+                // A name server that never responds.
                 let record = Record { addresses: Vec::new(), after: Span::from_secs(3600) };
                 self.names.insert(name.clone(), record);
             }
@@ -107,7 +108,7 @@ impl Clients<'_> {
         server_address(ipv6, host, 2000 + number as u16)
     }
 
-    /// The address of the client with this number, which goes to `server`.
+    /// Returns the address of the client with this number, whose server is `server`.
     pub(super) fn from(
         &mut self,
         kind: &ClientKind,
@@ -117,7 +118,7 @@ impl Clients<'_> {
     ) -> SocketAddr {
         let ipv6 = match kind {
             ClientKind::Intercepted | ClientKind::HalfOpen => server.is_ipv6(),
-            // A proxy may be asked for a server of the other family.
+            // A proxy's client may request a server of the other address family.
             ClientKind::Socks(_)
             | ClientKind::Connect
             | ClientKind::Silent
@@ -126,8 +127,8 @@ impl Clients<'_> {
         client_address(ipv6, host, 30_000 + number as u16)
     }
 
-    /// The addresses of a name whose server is at `server`: in some of them nobody answers, or
-    /// refuses, or there is no way to them.
+    /// Returns the addresses of a name whose server is at `server`: at some of them connections
+    /// time out, are refused, or have no route.
     fn with_others(&mut self, server: SocketAddr) -> Vec<IpAddr> {
         let mut all = vec![server.ip()];
         if self.addresses.chance(0.5) {
@@ -160,7 +161,7 @@ impl Clients<'_> {
         let name = format!("s{number}.test");
         let has_address = self.rng.chance(0.85);
         let addresses = if has_address { self.with_others(server) } else { Vec::new() };
-        // A name server that never answers is given up long before this.
+        // The lookup is given up long before a name server that takes this time responds.
         let never = addresses.is_empty() && self.rng.chance(0.5);
         let millis = if never { 3_600_000 } else { 1 << self.rng.below(12) };
         self.names.insert(name.clone(), Record { addresses, after: Span::from_millis(millis) });
@@ -171,7 +172,7 @@ impl Clients<'_> {
         let bytes = match self.rng.below(6) {
             0 => 0,
             1 => 1 + self.rng.below(20),
-            _ => self.rng.below(self.most.max(1) * 2),
+            _ => self.rng.below(self.mean_octets.max(1) * 2),
         };
         let ending = match self.rng.below(12) {
             0 => Ending::Reset,
@@ -202,26 +203,26 @@ impl Clients<'_> {
     }
 }
 
-/// What a hostile client does many times over.
+/// The behaviour of all connections of a hostile client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::simulation) enum Attack {
     /// Downloads that it does not read.
     StalledReaders,
     /// Uploads to servers that do not read.
     TarpitServers,
-    /// Names whose servers never answer.
+    /// Names whose name servers do not respond.
     DeadNames,
-    /// Servers that a filter hides.
+    /// Servers behind a filter that discards SYNs.
     DeadServers,
     /// Connections that stay idle.
     Hoarding,
-    /// Connections that are opened and closed at once.
+    /// Connections that are closed immediately after they open.
     Churn,
-    /// SYNs without anything behind them.
+    /// SYNs without a completed handshake.
     HalfOpen,
-    /// Clients of a proxy that say nothing.
+    /// Proxy clients that send no request.
     Silence,
-    /// Downloads that it reads as fast as they come.
+    /// Downloads at full speed.
     Greed,
 }
 
@@ -238,7 +239,7 @@ pub(in crate::simulation) const ATTACKS: [Attack; 9] = [
 ];
 
 impl Attack {
-    /// How many addresses it has: alone it cannot fill a table of connections.
+    /// Returns the number of its addresses: one address cannot fill a table of connections.
     const fn addresses(self) -> usize {
         match self {
             Self::Hoarding => 32,
@@ -246,7 +247,7 @@ impl Attack {
         }
     }
 
-    /// One of its connections.
+    /// Returns the kind, server and plans of connection `number`.
     fn connection(self, number: usize) -> (ClientKind, Answer, [Plan; 2]) {
         let plan = |bytes, ending, reading| Plan { bytes, ending, reading, answers: false };
         let idle = plan(0, Ending::Never, Reading::All);
@@ -275,7 +276,8 @@ impl Attack {
     }
 }
 
-/// More than a link carries for one of a crowd. Past the gateways it takes no time worth speaking of.
+/// More than a link can transfer for one connection of many. A direct connection transfers it in
+/// negligible time.
 fn bulk() -> Plan {
     Plan { bytes: 1 << 23, ending: Ending::Never, reading: Reading::All, answers: false }
 }

@@ -1,9 +1,10 @@
 //! Honest clients beside a hostile one, on links without faults.
 //!
-//! The hostile client begins [`LEAD`] before the honest ones. These move one file each, all at the
-//! same time and in the same direction, so the max-min share of each of them is the link's rate
-//! divided by their number. A hostile client that takes bytes has a share like theirs; what one
-//! that only opens connections costs comes off first.
+//! The hostile client starts [`LEAD`] before the honest ones. Each honest client transfers one
+//! file, all at the same time and in the same direction, so the max-min share of each is the link's
+//! rate divided by the number of clients. A hostile client that transfers data counts as one
+//! client. For one that only opens connections, the rate of its openings is subtracted from the
+//! link's rate first.
 
 use super::Storm;
 use super::clients::{ATTACKS, Attack, Clients, IPV6};
@@ -15,20 +16,20 @@ use crate::simulation::task::{ClientKind, Ending, Plan, Reading, Task};
 use std::collections::BTreeMap;
 use units::{BitRate, Instant, RngStream, Span};
 
-/// When the hostile client begins.
+/// Start of the hostile client.
 const BEGIN: Instant = Instant::from_nanos(2_000_000_000);
-/// How long before the honest clients that is.
+/// Time from that to the start of the honest clients.
 const LEAD: Span = Span::from_secs(8);
-/// What an honest client moves takes this long at its share of the link.
+/// Time in which an honest client transfers its file at its share of the link.
 const LENGTH: Span = Span::from_secs(5);
 /// The gateway of the honest clients.
 const HONEST_NODE: usize = 0;
 
-/// Stream bytes of a full packet on a path of the least size that gateways assume, and the length
-/// of that as a payload of UDP.
+/// Stream bytes of a full packet at the minimum path MTU that gateways assume, and the length of
+/// that packet as a UDP payload.
 const PAYLOAD: (u64, u64) = (1_120, 1_200);
 
-/// A storm of that kind.
+/// A contest, and the run that contains it.
 pub(in crate::simulation) struct Contest {
     pub(in crate::simulation) storm: Storm,
     pub(in crate::simulation) attack: Attack,
@@ -39,7 +40,7 @@ pub(in crate::simulation) struct Contest {
 }
 
 impl Contest {
-    /// The contest of `seed`.
+    /// Returns the contest of `seed`.
     pub(in crate::simulation) fn draw(seed: u64) -> Self {
         let mut rng = RngStream::new(seed, 0, "gateway/simulation/contest");
         let rng = &mut rng;
@@ -48,11 +49,11 @@ impl Contest {
         let mut addresses = RngStream::new(seed, 0, "gateway/simulation/addresses");
         let options = options(rng, &mut addresses, rate);
         let delay = options.delay;
-        let site = Site::new(rng, &options, &options, |_, rate| Link::calm(rate, delay));
+        let site = Site::new(rng, &options, &options, |_, rate| Link::ideal(rate, delay));
         let honest = 1 + rng.below(3);
         let up = attack == Attack::TarpitServers || attack != Attack::Greed && rng.chance(0.3);
         let count = match attack {
-            // As fast as one client may, for as long as the others are there.
+            // At the maximum rate of one client, for as long as the others run.
             Attack::Churn | Attack::HalfOpen => 1_000 + rng.below(500),
             _ => 20 + rng.below(180),
         };
@@ -61,7 +62,7 @@ impl Contest {
             addresses,
             terminals: site.terminals(),
             intercepted: false,
-            most: 0,
+            mean_octets: 0,
             names: BTreeMap::new(),
             dead: BTreeMap::new(),
             tasks: Vec::new(),
@@ -82,26 +83,26 @@ impl Contest {
             acts: BTreeMap::new(),
             faults: Faults::default(),
             room: 16 * 1024,
-            calm_at: BEGIN + LEAD + LENGTH,
+            faults_end: BEGIN + LEAD + LENGTH,
             rough: false,
             harsh: false,
         };
         Self { storm, attack, rate, honest, is_apart }
     }
 
-    /// When the honest clients begin.
+    /// Returns the time at which the honest clients start.
     pub(in crate::simulation) fn begin(&self) -> Instant {
         BEGIN + LEAD
     }
 
-    /// The max-min share of each honest client, in stream bytes, while the hostile one opens
-    /// connections that cost `openings` bit/s.
+    /// Returns the max-min share of each honest client in stream bytes, while the hostile client
+    /// opens connections that use `openings` bit/s.
     pub(in crate::simulation) fn share(&self, openings: u64) -> BitRate {
         let rate = self.rate.as_bps();
         // A hub divides its link among terminals first, and then among the clients of each.
         let equal = rate / if self.is_apart { 2 * self.honest } else { self.honest + 1 };
         let share = match self.attack {
-            // It takes all that it is given, for as long as kernels and gateways have room for it.
+            // It uses its whole share while kernels and gateways have buffer space for it.
             Attack::StalledReaders | Attack::TarpitServers | Attack::Greed => equal,
             _ => equal.max(rate.saturating_sub(openings) / self.honest),
         };
@@ -115,8 +116,8 @@ fn options(rng: &mut RngStream, addresses: &mut RngStream, rate: BitRate) -> Opt
     Options {
         layout: if rng.chance(0.3) { Layout::TwoTerminals } else { Layout::Pair },
         confirms: rng.chance(0.5),
-        told: true,
-        secret: rng.chance(0.5),
+        rates_configured: true,
+        encrypted: rng.chance(0.5),
         first_data_wait: Span::from_millis(4),
         memory: rng.chance(0.5).then_some("4mb"),
         connections: if rng.chance(0.5) { 64 } else { 4096 },
@@ -125,11 +126,11 @@ fn options(rng: &mut RngStream, addresses: &mut RngStream, rate: BitRate) -> Opt
         rates: [rate; 2],
         delay: Span::from_millis([20, 150, 300][rng.below(3) as usize]),
         ipv6: addresses.chance(IPV6),
-        lends: addresses.chance(0.4),
+        uses_client_address: addresses.chance(0.4),
     }
 }
 
-/// A client that moves `bytes`, `up` or down, and the server that it moves them with.
+/// Adds a client that transfers `bytes`, `up` or down, and its server.
 fn add_honest(clients: &mut Clients<'_>, place: u8, bytes: u64, up: bool) {
     let number = clients.tasks.len();
     let ipv6 = clients.addresses.chance(IPV6);
@@ -150,7 +151,7 @@ fn add_honest(clients: &mut Clients<'_>, place: u8, bytes: u64, up: bool) {
         true => [plan(bytes, false), plan(100, true)],
         false => [plan(100, false), plan(bytes, true)],
     };
-    // Addresses that no hostile client has: slots are counted by address.
+    // Addresses that no hostile client has, because slots are counted by address.
     let from = clients.from(&kind, server, (100, 1 + place), number);
     let ends = (HONEST_NODE, from, server);
     let task = Task::new((number, BEGIN + LEAD), kind, ends, plans);

@@ -1,9 +1,9 @@
-//! Which gateways there are, how they are linked, and how they are configured.
+//! Gateways, their links, and their configurations.
 //!
 //! ```text
 //!   pair:          terminal ═══ hub        two terminals:  terminal ═╦═ hub
 //!   two hubs:      terminal ═╦═ hub                        terminal ═╝
-//!                            ╚═ hub        single:         a gateway without a partner
+//!                            ╚═ hub        single:         a single gateway
 //! ```
 
 use crate::simulation::net::link::{Link, headers};
@@ -11,44 +11,44 @@ use crate::{PrivateKey, PublicKey};
 use std::net::SocketAddr;
 use units::{BitRate, RngStream, Span};
 
-/// How gateways are arranged.
+/// The arrangement of gateways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::simulation) enum Layout {
     /// A terminal and its hub.
     Pair,
-    /// A terminal with a path to each of two hubs; new connections take the one that is well.
+    /// A terminal with a path to each of two hubs; new connections use the path that is up.
     TwoHubs,
     /// Two terminals of one hub.
     TwoTerminals,
-    /// A gateway without a partner.
+    /// A single gateway.
     Single,
 }
 
-/// What the gateways are told, and what the links are like.
+/// Settings of the gateways, and properties of the links.
 #[derive(Clone, Debug)]
 pub(in crate::simulation) struct Options {
     pub(in crate::simulation) layout: Layout,
-    /// Clients are answered when their servers have answered.
+    /// Clients are accepted when their servers have accepted.
     pub(in crate::simulation) confirms: bool,
-    /// The gateways are told the links' rates.
-    pub(in crate::simulation) told: bool,
+    /// The links' rates are configured.
+    pub(in crate::simulation) rates_configured: bool,
     /// Datagrams are encrypted.
-    pub(in crate::simulation) secret: bool,
+    pub(in crate::simulation) encrypted: bool,
     pub(in crate::simulation) first_data_wait: Span,
-    /// `limits.memory`, where it is told.
+    /// `limits.memory`, if it is configured.
     pub(in crate::simulation) memory: Option<&'static str>,
     pub(in crate::simulation) connections: u32,
     /// `fail.unreachable` and `fail.full`.
     pub(in crate::simulation) fail: [&'static str; 2],
     /// Priorities of the two paths of a terminal with two hubs.
     pub(in crate::simulation) priorities: [u32; 2],
-    /// From terminals to hubs, and back.
+    /// The rates from terminals to hubs, and from hubs to terminals.
     pub(in crate::simulation) rates: [BitRate; 2],
     pub(in crate::simulation) delay: Span,
-    /// The links are IPv6's.
+    /// The links are between IPv6 addresses.
     pub(in crate::simulation) ipv6: bool,
-    /// The hubs connect from the clients' addresses.
-    pub(in crate::simulation) lends: bool,
+    /// The hubs use the clients' addresses as source addresses.
+    pub(in crate::simulation) uses_client_address: bool,
 }
 
 /// Gateways and links; the first nodes are those with clients.
@@ -56,16 +56,16 @@ pub(in crate::simulation) struct Options {
 pub(in crate::simulation) struct Site {
     pub(in crate::simulation) layout: Layout,
     pub(in crate::simulation) configs: Vec<String>,
-    /// What each reads when it is told to read its configuration again.
+    /// The configuration that each gateway reads at a reload.
     pub(in crate::simulation) reloads: Vec<String>,
-    /// Whether the gateway can hold SYNs.
+    /// Whether each gateway can hold SYNs.
     pub(in crate::simulation) can_hold: Vec<bool>,
-    /// By sender and receiver; of each pair the terminal's comes first.
+    /// Links by sender and receiver; of each pair the one from the terminal comes first.
     pub(in crate::simulation) links: Vec<((SocketAddr, SocketAddr), Link)>,
 }
 
 impl Layout {
-    /// How many gateways have clients, and how many do not.
+    /// Returns the number of gateways with clients, and of those without.
     const fn sizes(self) -> (usize, usize) {
         match self {
             Self::Pair => (1, 1),
@@ -77,7 +77,7 @@ impl Layout {
 }
 
 impl Site {
-    /// A site of `options`, with a link made by `link` for each direction.
+    /// Creates a site of `options`, with a link made by `link` for each direction.
     pub(in crate::simulation) fn new(
         rng: &mut RngStream,
         options: &Options,
@@ -118,8 +118,8 @@ impl Site {
         self.layout.sizes().0
     }
 
-    /// Whether the gateway `node` connects to servers from the addresses of its clients.
-    pub(in crate::simulation) fn lends(&self, node: usize) -> bool {
+    /// Returns whether the gateway `node` connects to servers from the addresses of its clients.
+    pub(in crate::simulation) fn uses_client_address(&self, node: usize) -> bool {
         self.configs[node].contains("source = \"client\"")
     }
 
@@ -127,7 +127,7 @@ impl Site {
         node < self.terminals()
     }
 
-    /// The gateways with which `node` has links.
+    /// Returns the gateways to which `node` has links.
     pub(in crate::simulation) fn peers_of(&self, node: usize) -> Vec<usize> {
         let (terminals, hubs) = self.layout.sizes();
         if self.is_terminal(node) {
@@ -153,20 +153,20 @@ fn hub_address(options: &Options, hub: usize) -> SocketAddr {
     }
 }
 
-/// The address of a gateway's client.
+/// Returns the address of a gateway's client.
 pub(in crate::simulation) fn client_address(
     ipv6: bool,
     (node, host): (usize, u8),
     port: u16,
 ) -> SocketAddr {
     match ipv6 {
-        // Each is in a network of its own: IPv6 clients are counted by networks.
+        // Each client has its own network, because IPv6 clients are counted by prefix.
         true => SocketAddr::from(([0xfd00, 1, node as u16, host.into(), 0, 0, 0, 1], port)),
         false => SocketAddr::from(([10, 1, node as u8, host], port)),
     }
 }
 
-/// The address of a server.
+/// Returns the address of a server.
 pub(in crate::simulation) fn server_address(ipv6: bool, host: u8, port: u16) -> SocketAddr {
     match ipv6 {
         true => SocketAddr::from(([0x2001, 0xdb8, 0, 0, 0, 0, 0, host.into()], port)),
@@ -174,12 +174,12 @@ pub(in crate::simulation) fn server_address(ipv6: bool, host: u8, port: u16) -> 
     }
 }
 
-/// `[link]` but for its addresses.
+/// Returns `[link]` without its addresses.
 fn rates(options: &Options) -> String {
     let round_trip = format!("round_trip = \"{}ms\"\n", options.delay.as_millis() * 2);
     let kbps = |rate: BitRate| rate.as_bps() / 1000;
     let [up, down] = options.rates.map(kbps);
-    match options.told {
+    match options.rates_configured {
         true => format!("rate_up = \"{up}kbit\"\nrate_down = \"{down}kbit\"\n{round_trip}"),
         false => round_trip,
     }
@@ -195,14 +195,14 @@ fn limits(options: &Options) -> String {
 }
 
 fn key(options: &Options, own: &PrivateKey) -> String {
-    match options.secret {
+    match options.encrypted {
         true => format!("private_key = \"{}\"\n", own.to_text()),
         false => "security = \"none\"\n".to_owned(),
     }
 }
 
 fn peer_key(options: &Options, public: PublicKey) -> String {
-    if options.secret { format!("peer_public_key = \"{public}\"\n") } else { String::new() }
+    if options.encrypted { format!("peer_public_key = \"{public}\"\n") } else { String::new() }
 }
 
 fn terminal(options: &Options, number: usize, keys: &[PrivateKey]) -> String {
@@ -243,11 +243,11 @@ fn hub(options: &Options, number: usize, keys: &[PrivateKey]) -> String {
         let public = keys[terminal].public();
         format!("[[terminal]]\nname = \"{}\"\npublic_key = \"{public}\"\n", name(terminal))
     };
-    let known = match options.secret {
+    let known = match options.encrypted {
         true => (0..terminals).map(known).collect(),
         false => String::new(),
     };
-    let source = match options.lends {
+    let source = match options.uses_client_address {
         true => "[hub]\nsource = \"client\"\nclients = [\"10.1.0.0/16\", \"fd00:1::/32\"]\n",
         false => "",
     };
@@ -261,18 +261,18 @@ fn hub(options: &Options, number: usize, keys: &[PrivateKey]) -> String {
 }
 
 fn single(options: &Options) -> String {
-    let rate = match options.told {
+    let rate = match options.rates_configured {
         true => format!("rate = \"{}kbit\"\n", options.rates[1].as_bps() / 1000),
         false => String::new(),
     };
-    let source = if options.secret { "client" } else { "own" };
+    let source = if options.encrypted { "client" } else { "own" };
     format!(
         "role = \"single\"\n[single]\nsatellite = [\"sat0\"]\nsource = \"{source}\"\n{rate}{}",
         limits(options)
     )
 }
 
-/// What a terminal is called.
+/// Returns the name of a terminal.
 pub(in crate::simulation) fn name(terminal: usize) -> &'static str {
     if terminal == 0 { "boat" } else { "ship" }
 }

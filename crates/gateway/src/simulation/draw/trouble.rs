@@ -1,4 +1,4 @@
-//! What goes wrong: links, calls, and what happens to gateways.
+//! Random faults of links, system calls and gateways.
 
 use super::draw_start;
 use super::site::Site;
@@ -8,9 +8,9 @@ use crate::simulation::world::Act;
 use std::collections::BTreeMap;
 use units::{BitRate, Instant, RngStream, Span};
 
-/// A link with faults of its own.
+/// Returns a link with random impairments.
 pub(super) fn link(rng: &mut RngStream, rate: BitRate, delay: Span) -> Link {
-    let mut link = Link::calm(rate, delay);
+    let mut link = Link::ideal(rate, delay);
     if rng.chance(0.5) {
         link.loss = rng.below(80);
     }
@@ -26,7 +26,7 @@ pub(super) fn link(rng: &mut RngStream, rate: BitRate, delay: Span) -> Link {
     link
 }
 
-/// What the kernel does to calls.
+/// Returns the probabilities of failing system calls.
 pub(super) fn faults(rng: &mut RngStream) -> Faults {
     let partial = if rng.chance(0.6) { rng.below(200) } else { 0 };
     let mut errors = BTreeMap::new();
@@ -34,7 +34,7 @@ pub(super) fn faults(rng: &mut RngStream) -> Faults {
         for _ in 0..1 + rng.below(3) {
             let (call, _) = ERRORS[rng.below(ERRORS.len() as u64) as usize];
             let often = match call {
-                // These are called all the time, the others a few times for each connection.
+                // These calls occur at all times, the others a few times for each connection.
                 Call::Read | Call::Write => 1 << rng.below(5),
                 Call::Receive => 10 << rng.below(5),
                 _ => 50 << rng.below(6),
@@ -45,11 +45,11 @@ pub(super) fn faults(rng: &mut RngStream) -> Faults {
     Faults { partial, errors, ..Faults::default() }
 }
 
-/// What happens when, and whether it may cost connections time.
+/// Returns random events, and whether they may delay connections.
 pub(super) fn acts(
     rng: &mut RngStream,
     site: &Site,
-    calm_at: Instant,
+    faults_end: Instant,
 ) -> (BTreeMap<Instant, Act>, bool) {
     let (mut acts, mut harsh) = (BTreeMap::new(), false);
     let nodes = site.configs.len() as u64;
@@ -57,32 +57,32 @@ pub(super) fn acts(
         for _ in 0..1 + rng.below(3) {
             let length = Span::from_millis(100 << rng.below(7));
             let link = rng.below(site.links.len() as u64) as usize;
-            acts.insert(draw_start(rng, calm_at), Act::Blackout(link, length));
-            // A path that is out is out in both directions, as a rule.
+            acts.insert(draw_start(rng, faults_end), Act::Blackout(link, length));
+            // In most cases an outage is in both directions.
             if rng.chance(0.5) {
-                acts.insert(draw_start(rng, calm_at), Act::Blackout(link ^ 1, length));
+                acts.insert(draw_start(rng, faults_end), Act::Blackout(link ^ 1, length));
             }
             harsh = true;
         }
     }
     if rng.chance(0.2) {
-        acts.insert(draw_start(rng, calm_at), Act::Restart(rng.below(nodes) as usize));
+        acts.insert(draw_start(rng, faults_end), Act::Restart(rng.below(nodes) as usize));
         harsh = true;
     }
     if rng.chance(0.12) {
         let pause = Span::from_millis(rng.below(3_000));
-        acts.insert(draw_start(rng, calm_at), Act::Drain(rng.below(nodes) as usize, pause));
+        acts.insert(draw_start(rng, faults_end), Act::Drain(rng.below(nodes) as usize, pause));
         harsh = true;
     }
     if rng.chance(0.15) {
-        acts.insert(draw_start(rng, calm_at), Act::Reload(rng.below(nodes) as usize));
+        acts.insert(draw_start(rng, faults_end), Act::Reload(rng.below(nodes) as usize));
     }
     if rng.chance(0.15) {
         let act = Act::Descriptors(rng.below(nodes) as usize, rng.below(6) as usize);
-        acts.insert(draw_start(rng, calm_at), act);
+        acts.insert(draw_start(rng, faults_end), act);
     }
     if rng.chance(0.2) {
-        acts.insert(draw_start(rng, calm_at), Act::PathMtu(600 + rng.below(800) as usize));
+        acts.insert(draw_start(rng, faults_end), Act::PathMtu(600 + rng.below(800) as usize));
         harsh = true;
     }
     (acts, harsh)

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use units::Span;
 
-/// How long a full send buffer takes to drain.
+/// Time in which a full send buffer drains.
 const DRAIN: Span = Span::from_millis(2);
 
 /// A UDP socket.
@@ -17,7 +17,7 @@ pub(in crate::simulation) struct Datagrams {
     pub(in crate::simulation) source: Option<Source>,
     pub(in crate::simulation) arrived: VecDeque<(SocketAddr, Vec<u8>)>,
     pub(in crate::simulation) open: bool,
-    /// The sender has met a full buffer.
+    /// The sender has found a full buffer and waits for writability.
     starved: bool,
 }
 
@@ -64,7 +64,7 @@ impl Net {
         }
     }
 
-    /// The send buffer of `socket` is full: it becomes writable again a little later.
+    /// Fills the send buffer of `socket`, which becomes writable again after [`DRAIN`].
     pub(in crate::simulation) fn starve(&mut self, socket: usize) {
         self.sockets[socket].starved = true;
         self.schedule(self.now + DRAIN, Event::Writable(socket));

@@ -1,5 +1,5 @@
-//! What the kernel does to a gateway's calls although nothing is wrong with them: parts instead of
-//! the whole, interruptions, and errors.
+//! Effects of the kernel on a gateway's calls without a fault of the peer: partial reads and
+//! writes, interruptions, and errors.
 
 use super::tcp::Owner;
 use super::{Net, conn_of};
@@ -24,7 +24,7 @@ pub(in crate::simulation) enum Call {
 }
 
 /// The errors of each call (man pages of `accept`, `connect`, `tcp`, `ip`, `udp`, `epoll_ctl`,
-/// `setsockopt`). Those of `accept` and `recvmsg` concern nobody; any other breaks a connection.
+/// `setsockopt`). Those of `accept` and `recvmsg` affect no connection; any other ends one.
 pub(in crate::simulation) const ERRORS: [(Call, &[i32]); 9] = [
     (
         Call::Accept,
@@ -90,27 +90,27 @@ pub(in crate::simulation) const ERRORS: [(Call, &[i32]); 9] = [
     (Call::Receive, &[libc::ECONNREFUSED, libc::EHOSTUNREACH, libc::ENOMEM, libc::EINTR]),
 ];
 
-/// How often calls fail, and whom that has hit.
+/// Probabilities of failing calls, and the affected tasks.
 #[derive(Clone, Debug, Default)]
 pub(in crate::simulation) struct Faults {
-    /// How often reads and writes move less than they could, and calls are interrupted or find
-    /// full buffers, in a thousand.
+    /// Number of reads and writes in 1,000 that transfer a part, are interrupted or find full
+    /// buffers.
     pub(in crate::simulation) partial: u64,
-    /// How often each call fails, in ten thousand.
+    /// Number of failures in 10,000, by call.
     pub(in crate::simulation) errors: BTreeMap<Call, u64>,
-    /// Tasks of whose sockets a call has failed, and servers to which connecting has.
-    pub(in crate::simulation) struck: BTreeSet<usize>,
-    pub(in crate::simulation) struck_servers: BTreeSet<SocketAddr>,
+    /// Tasks with a failed call on one of their sockets, or to whose server connecting failed.
+    pub(in crate::simulation) affected: BTreeSet<usize>,
+    pub(in crate::simulation) affected_servers: BTreeSet<SocketAddr>,
 }
 
 impl Faults {
-    /// The storm is over; who was hit stays known.
-    pub(in crate::simulation) fn calm_down(&mut self) {
+    /// Ends the faults; the affected tasks stay recorded.
+    pub(in crate::simulation) fn end_faults(&mut self) {
         self.partial = 0;
         self.errors.clear();
     }
 
-    /// How many of `all` bytes a call moves.
+    /// Returns how many of `all` bytes a call transfers.
     pub(super) fn part_of(&self, rng: &mut RngStream, all: usize) -> usize {
         match self.is_partial(rng) && all > 0 {
             true => 1 + rng.below(all as u64) as usize,
@@ -124,12 +124,12 @@ impl Faults {
 }
 
 impl Net {
-    /// Whether this call is one of those that are interrupted.
+    /// Returns whether this call is interrupted.
     pub(in crate::simulation) fn is_interrupted(&mut self) -> bool {
         self.faults.is_partial(&mut self.rng)
     }
 
-    /// The error with which `call` fails now, if it does.
+    /// Returns the error with which `call` fails now, if it does.
     pub(in crate::simulation) fn fault(&mut self, call: Call) -> Option<io::Error> {
         let often = self.faults.errors.get(&call).copied().filter(|often| *often > 0)?;
         if self.rng.below(10_000) >= often {
@@ -141,27 +141,28 @@ impl Net {
         Some(io::Error::from_raw_os_error(error))
     }
 
-    /// As [`Net::fault`], for a call on the socket `id`, whose task is hit then.
+    /// Returns an error as [`Net::fault`] does, for a call on the socket `id`, and records its
+    /// task.
     pub(in crate::simulation) fn fault_of(
         &mut self,
         call: Call,
         id: SocketId,
     ) -> Option<io::Error> {
         let (conn, end) = conn_of(id);
-        // Without that, this would be a call on a connection that is over anyway.
+        // A failing call on a closed connection would affect no task.
         if !self.conns[conn].is_connected(end) {
             return None;
         }
         let error = self.fault(call)?;
         for end in &self.conns[conn].ends {
             if let Owner::Task(task) = end.owner {
-                self.faults.struck.insert(task);
+                self.faults.affected.insert(task);
             }
         }
         Some(error)
     }
 
-    /// As [`Net::fault_of`], for an error that ends the connection.
+    /// Returns an error as [`Net::fault_of`] does, of a kind that ends the connection.
     pub(in crate::simulation) fn fatal_fault(
         &mut self,
         call: Call,

@@ -1,5 +1,5 @@
-//! How TCP connections come about: clients of listeners, SYNs that a packet filter takes, and
-//! gateways that connect to servers.
+//! Establishment of TCP connections: clients of listeners, SYNs in a packet filter, and connections
+//! of gateways to servers.
 //!
 //! ```text
 //!   proxy's client ── SYN ──▶ listener's backlog ──▶ accept
@@ -9,7 +9,7 @@
 //! ```
 
 use super::tcp::{Conn, Owner};
-use super::{Answer, Event, HELD_SYNS, LISTENERS, NOBODY, Net, id_of};
+use super::{Answer, Event, HELD_SYNS, LISTENERS, NO_TASK, Net, id_of};
 use crate::engine::{Kind, SocketId};
 use crate::intercept::Syn;
 use relay::RefuseReason;
@@ -17,14 +17,14 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use units::Span;
 
-/// How long a host retransmits a SYN (tcp(7), `tcp_syn_retries`).
+/// Time for which a host retransmits a SYN (tcp(7), `tcp_syn_retries`).
 const SYN_TIMEOUT: Span = Span::from_secs(127);
-/// Retransmissions of a SYN in that time.
+/// Number of retransmissions of a SYN in that time.
 const SYN_RETRIES: u32 = 6;
 /// Length of a listener's backlog.
 const BACKLOG: usize = 128;
 
-/// The address of gateways towards `server`.
+/// Returns the address of gateways towards `server`.
 pub(in crate::simulation) fn gateway_address(server: SocketAddr) -> SocketAddr {
     match server.is_ipv6() {
         true => SocketAddr::from(([0x2001, 0xdb8, 9, 0, 0, 0, 0, 1], 40_000)),
@@ -37,12 +37,12 @@ impl Net {
         Span::from_micros(100 + self.rng.below(2_000))
     }
 
-    /// The open listener of a node's gateway of that kind.
+    /// Returns the open listener of that kind at a node's gateway.
     fn listener(&self, node: usize, kind: Kind) -> Option<usize> {
         self.listeners.iter().position(|it| it.open && it.node == node && it.kind == kind)
     }
 
-    /// The client of `task` connects to a proxy of the gateway `node`.
+    /// Connects the client of `task` to a proxy of the gateway `node`.
     pub(in crate::simulation) fn dial(
         &mut self,
         task: usize,
@@ -66,7 +66,7 @@ impl Net {
         id_of(conn, 0)
     }
 
-    /// The client of `task` connects to `server`, and the packet filter of `node` is on its way.
+    /// Connects the client of `task` to `server`, through the packet filter of `node`.
     pub(in crate::simulation) fn dial_through(
         &mut self,
         task: usize,
@@ -82,7 +82,7 @@ impl Net {
         id_of(conn, 0)
     }
 
-    /// A client's SYN arrives at a packet filter, for the first time or `again`.
+    /// Handles a client's SYN at a packet filter; `again` is the number of its retransmissions.
     pub(super) fn on_syn(&mut self, conn: usize, again: u32) {
         let its = &self.conns[conn];
         let Owner::Node(node) = its.ends[1].owner else { return };
@@ -108,14 +108,15 @@ impl Net {
         }
     }
 
-    /// A SYN arrives at the transparent listener of `node`.
+    /// Handles a SYN at the transparent listener of `node`.
     fn enter(&mut self, conn: usize, node: usize) {
         let Some(listener) = self.listener(node, Kind::Transparent) else {
             self.conns[conn].answer(self.now, Some(libc::ECONNREFUSED));
             self.touch(conn);
             return;
         };
-        // A host that is gone never completes the handshake; a full backlog ignores the SYN.
+        // A host that has vanished never completes the handshake; with a full backlog the SYN is
+        // ignored.
         let gone = self.conns[conn].ends[0].vanished.is_some();
         let backlog = &mut self.listeners[listener].backlog;
         if gone || backlog.len() >= BACKLOG {
@@ -127,7 +128,7 @@ impl Net {
         self.touch(conn);
     }
 
-    /// A SYN goes on to its server, which is the task's own.
+    /// Forwards a SYN to its server, which is the task's own.
     fn pass_on(&mut self, conn: usize, server: SocketAddr) {
         let (answer, task) = self.server(server);
         let error = match answer {
@@ -137,8 +138,8 @@ impl Net {
             Answer::Discard => return,
         };
         let accepts = answer == Answer::Accept && self.conns[conn].ends[0].vanished.is_none();
-        self.conns[conn].ends[1].owner = Owner::Task(if accepts { task } else { NOBODY });
-        // Both hosts look after the connection by themselves.
+        self.conns[conn].ends[1].owner = Owner::Task(if accepts { task } else { NO_TASK });
+        // The connection is between the two hosts, without a gateway.
         self.conns[conn].ends.iter_mut().for_each(|end| end.resets = true);
         self.conns[conn].answer(self.now, error);
         if accepts {
@@ -148,10 +149,10 @@ impl Net {
     }
 
     fn server(&self, address: SocketAddr) -> (Answer, usize) {
-        self.servers.get(&address).copied().unwrap_or((Answer::Refuse, NOBODY))
+        self.servers.get(&address).copied().unwrap_or((Answer::Refuse, NO_TASK))
     }
 
-    /// The connection of `node` whose SYN was held, if its client still waits for an answer.
+    /// Returns the connection of `node` whose SYN is held, if its client still waits.
     fn held(&self, syn: &Syn, node: usize) -> Option<usize> {
         self.conns.iter().rposition(|conn| {
             let [client, server] = &conn.ends;
@@ -160,21 +161,22 @@ impl Net {
         })
     }
 
-    /// The gateway `node` passes a held SYN on to its listener.
+    /// Reinjects a held SYN, which arrives at the listener of `node`.
     pub(in crate::simulation) fn reinject(&mut self, node: usize, syn: &Syn) {
         if let Some(conn) = self.held(syn, node) {
             self.enter(conn, node);
         }
     }
 
-    /// The gateway `node` rejects a held SYN.
+    /// Rejects a held SYN at `node`.
     pub(in crate::simulation) fn reject(&mut self, node: usize, syn: &Syn, reason: RefuseReason) {
         let error = match reason {
             RefuseReason::ConnectionRefused | RefuseReason::Limit | RefuseReason::Other => {
                 libc::ECONNREFUSED
             }
             RefuseReason::TimedOut => return,
-            // ICMP "prohibited" is this to a host that connects (icmp(7), `icmp_err_convert`).
+            // ICMP "prohibited" has this error at the connecting host (icmp(7),
+            // `icmp_err_convert`).
             RefuseReason::Policy | RefuseReason::HostUnreachable | RefuseReason::NameNotFound => {
                 libc::EHOSTUNREACH
             }
@@ -186,10 +188,10 @@ impl Net {
         }
     }
 
-    /// A gateway connects to a server, from the address `client` if one is given.
+    /// Connects a gateway to a server, from the address `client` if one is given.
     ///
     /// # Errors
-    /// When there is no descriptor, or no route.
+    /// Returns the kernel's error if no descriptor or no route is available.
     pub(in crate::simulation) fn connect(
         &mut self,
         node: usize,
@@ -207,8 +209,8 @@ impl Net {
             Answer::Refuse | Answer::Unreachable => (delay * 2, Some(libc::ECONNREFUSED)),
             Answer::Discard => (SYN_TIMEOUT, Some(libc::ETIMEDOUT)),
         };
-        // A server that does not accept never sees the connection.
-        let task = if answer == Answer::Accept { task } else { NOBODY };
+        // A server that does not accept never has the connection.
+        let task = if answer == Answer::Accept { task } else { NO_TASK };
         let owners = [Owner::Node(node), Owner::Task(task)];
         let own = client.unwrap_or_else(|| gateway_address(server));
         self.conns.push(Conn::new(self.now, (owners, [own, server]), delay, self.room, outcome));
@@ -219,7 +221,7 @@ impl Net {
         Ok(id_of(conn, 0))
     }
 
-    /// A connection stands at the end that was connected to.
+    /// Handles the end of the handshake at the host that was connected to.
     pub(super) fn on_arrival(&mut self, conn: usize) {
         match self.conns[conn].ends[1].owner {
             Owner::Node(node) => {
@@ -236,7 +238,7 @@ impl Net {
         self.touch(conn);
     }
 
-    /// The next connection that has come to a task's server.
+    /// Returns the next established connection to a task's server.
     pub(in crate::simulation) fn accepted(&mut self, task: usize) -> Option<SocketId> {
         let conn = self.arrivals.get_mut(&task)?.pop_front()?;
         Some(id_of(conn, 1))
@@ -252,7 +254,7 @@ impl Net {
         }
     }
 
-    /// The host that `id` belongs to is gone: it sends and receives nothing from here on.
+    /// Disconnects the host of `id`, which sends and receives nothing from then on.
     pub(in crate::simulation) fn vanish(&mut self, id: SocketId) {
         let (conn, end) = super::conn_of(id);
         self.conns[conn].ends[end].vanished = Some(self.now);
@@ -260,7 +262,7 @@ impl Net {
     }
 }
 
-/// A SYN as it is on the wire, its checksum left to the network interface.
+/// Returns a SYN with a partial checksum, as network interfaces with checksum offload leave it.
 fn syn(client: SocketAddr, server: SocketAddr) -> Option<Syn> {
     let (mut packet, addresses) = match (client.ip(), server.ip()) {
         (IpAddr::V4(from), IpAddr::V4(to)) => {

@@ -1,37 +1,37 @@
-//! The satellite link in memory: what becomes of a datagram in one direction.
+//! The satellite link in memory, one direction.
 
 use std::net::SocketAddr;
 use units::{BitRate, Instant, RngStream, Span};
 
-/// Length of the IP and UDP headers of a datagram between addresses of this one's family.
+/// Returns the length of the IP and UDP headers of a datagram in the address family of `address`.
 pub(in crate::simulation) fn headers(address: SocketAddr) -> usize {
     if address.is_ipv6() { 48 } else { 28 }
 }
 
-/// What a direction of a link does to datagrams.
+/// One direction of a link.
 #[derive(Clone, Debug)]
 pub(in crate::simulation) struct Link {
     pub(in crate::simulation) rate: BitRate,
     pub(in crate::simulation) delay: Span,
-    /// Datagrams wait for so long at most; more are dropped.
+    /// Maximum queuing delay; further datagrams are dropped.
     pub(in crate::simulation) queue: Span,
-    /// In parts per thousand.
+    /// Loss per 1,000 datagrams.
     pub(in crate::simulation) loss: u64,
     pub(in crate::simulation) duplicate: u64,
     pub(in crate::simulation) corrupt: u64,
     pub(in crate::simulation) reorder: u64,
-    /// Octets that each datagram takes besides its payload.
+    /// Octets of headers of each datagram.
     pub(in crate::simulation) headers: usize,
-    /// Until when nothing passes.
+    /// End of the current outage.
     pub(in crate::simulation) dark_until: Instant,
-    /// When datagrams were lost or damaged.
+    /// Times at which datagrams were lost or corrupted.
     lost: Vec<Instant>,
     busy_until: Instant,
 }
 
 impl Link {
-    /// A link without faults.
-    pub(in crate::simulation) fn calm(rate: BitRate, delay: Span) -> Self {
+    /// Creates a link without impairments.
+    pub(in crate::simulation) fn ideal(rate: BitRate, delay: Span) -> Self {
         Self {
             rate,
             delay,
@@ -47,18 +47,19 @@ impl Link {
         }
     }
 
-    /// The storm is over.
-    pub(in crate::simulation) fn calm_down(&mut self) {
+    /// Ends the impairments.
+    pub(in crate::simulation) fn end_faults(&mut self) {
         (self.loss, self.duplicate, self.corrupt, self.reorder) = (0, 0, 0, 0);
         self.dark_until = Instant::ZERO;
     }
 
-    /// How many datagrams were lost or damaged since that time.
+    /// Returns the number of datagrams that were lost or corrupted since that time.
     pub(in crate::simulation) fn lost_since(&self, since: Instant) -> usize {
         self.lost.iter().rev().take_while(|at| **at >= since).count()
     }
 
-    /// When copies of a datagram sent at `now` arrive; corruption changes `bytes`.
+    /// Returns the arrival times of the copies of a datagram sent at `now`; corruption changes
+    /// `bytes`.
     pub(in crate::simulation) fn carry(
         &mut self,
         now: Instant,

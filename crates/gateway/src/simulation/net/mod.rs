@@ -1,12 +1,12 @@
-//! The network in memory: the hosts of gateways, the sockets between them and their clients and
-//! servers, satellite links, and what happens when.
+//! The network in memory: hosts of gateways, sockets of gateways, clients and servers, satellite
+//! links, and the event queue.
 
 pub(super) mod datagrams;
 pub(super) mod faults;
 pub(super) mod handshake;
 pub(super) mod link;
+pub(super) mod progress;
 pub(super) mod tcp;
-pub(super) mod way;
 
 use crate::engine::resolver::{Found, Update};
 use crate::engine::{Kind, Readiness, SocketId, Source};
@@ -21,16 +21,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tcp::{Conn, Owner};
 use units::{Instant, RngStream, Span};
 
-/// Numbers of listeners, of UDP sockets and of the nodes' held SYNs begin here; those of TCP
-/// sockets are below.
+/// First numbers of listeners, UDP sockets and queues of held SYNs; those of TCP sockets are below.
 pub(super) const LISTENERS: i32 = 1 << 24;
 pub(super) const DATAGRAMS: i32 = 1 << 25;
 pub(super) const HELD_SYNS: i32 = 1 << 26;
 
-/// Stands for no task.
-pub(super) const NOBODY: usize = usize::MAX;
+/// Number for connections without a task.
+pub(super) const NO_TASK: usize = usize::MAX;
 
-/// What a server does with a SYN.
+/// Response of a server's host to a SYN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Answer {
     /// It accepts.
@@ -43,7 +42,7 @@ pub(super) enum Answer {
     Unreachable,
 }
 
-/// What a name server answers for a name.
+/// Response of a name server for a name.
 #[derive(Clone, Debug)]
 pub(super) struct Record {
     pub(super) addresses: Vec<IpAddr>,
@@ -60,16 +59,16 @@ pub(super) struct Listener {
     pub(super) open: bool,
 }
 
-/// What a node's packet filter does with the SYNs of intercepted clients.
+/// Handling of intercepted clients' SYNs in a node's packet filter.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PacketFilter {
-    /// They go to their servers, past the gateway.
+    /// They are forwarded to their servers and bypass the gateway.
     pub(super) bypass: bool,
-    /// They are held until their servers have answered.
+    /// They are held until their servers have accepted.
     pub(super) confirm: bool,
-    /// Those to these servers are held whatever `confirm` says.
+    /// SYNs to these servers are held regardless of `confirm`.
     pub(super) deferred: Vec<SocketAddr>,
-    /// Whether the gateway can hold SYNs at all.
+    /// Whether the gateway can hold SYNs.
     pub(super) can_hold: bool,
 }
 
@@ -81,7 +80,7 @@ pub(super) struct Node {
     pub(super) updates: VecDeque<Update>,
     /// Lookups in progress.
     pub(super) lookups: BTreeSet<u64>,
-    /// Open descriptors, and how many there may be.
+    /// Number of open descriptors, and its maximum.
     pub(super) open: usize,
     pub(super) limit: usize,
     pub(super) filter: PacketFilter,
@@ -91,7 +90,7 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// A host without a gateway, with room for so many descriptors.
+    /// Creates a host without a gateway, with this limit on descriptors.
     pub(super) fn new(limit: usize) -> Self {
         Self { limit, ..Self::default() }
     }
@@ -119,7 +118,7 @@ pub(super) struct Net {
     /// Tasks whose sockets have become ready.
     pub(super) woken: BTreeSet<usize>,
     pub(super) servers: BTreeMap<SocketAddr, (Answer, usize)>,
-    /// Connections that have reached the servers of tasks and were not accepted yet.
+    /// Established connections to the servers of tasks that were not accepted yet.
     arrivals: BTreeMap<usize, VecDeque<usize>>,
     pub(super) names: BTreeMap<String, Record>,
     /// Satellite links by the addresses of sender and receiver.
@@ -130,11 +129,11 @@ pub(super) struct Net {
     pub(super) room: usize,
     events: BTreeMap<(Instant, u64), Event>,
     last: u64,
-    /// A hash of everything that has happened.
+    /// A hash of all events.
     pub(super) trace: u64,
 }
 
-/// The network as its sockets hold it. There is one thread, so the lock is never contended.
+/// The network, shared by its sockets. There is one thread, so the lock is never contended.
 #[derive(Clone, Debug)]
 pub(super) struct Shared(Arc<Mutex<Net>>);
 
@@ -224,7 +223,7 @@ impl Net {
         node.names_ready = true;
     }
 
-    /// Has `update` arrive at the node's gateway after that time.
+    /// Delivers `update` to the node's gateway after that time.
     pub(super) fn answer_lookup(&mut self, node: usize, after: Span, lookup: u64, update: Update) {
         self.schedule(self.now + after, Event::Lookup(node, lookup, update));
     }
@@ -254,7 +253,7 @@ impl Net {
         }
     }
 
-    /// Returns the next source of a node that is ready, as edge-triggered polling would.
+    /// Returns the next source of a node that is ready, with edge-triggered semantics.
     pub(super) fn next_ready(&mut self, node: usize) -> Option<(Source, Readiness)> {
         let readable = Readiness { readable: true, ..Readiness::default() };
         if std::mem::take(&mut self.nodes[node].names_ready) {
@@ -302,7 +301,7 @@ impl Net {
         self.report(node, id);
     }
 
-    /// Takes a descriptor of a node.
+    /// Allocates a descriptor of a node.
     pub(super) fn take_descriptor(&mut self, node: usize) -> io::Result<()> {
         let node = &mut self.nodes[node];
         if node.open >= node.limit {
@@ -319,16 +318,16 @@ impl Net {
         consume: bool,
     ) -> io::Result<usize> {
         let (conn, end) = conn_of(id);
-        let most = self.faults.part_of(&mut self.rng, out.len());
-        let read = self.conns[conn].read(end, &mut out[..most], consume);
+        let part = self.faults.part_of(&mut self.rng, out.len());
+        let read = self.conns[conn].read(end, &mut out[..part], consume);
         self.touch(conn);
         read
     }
 
     pub(super) fn write(&mut self, id: SocketId, bytes: &[u8]) -> io::Result<usize> {
         let (conn, end) = conn_of(id);
-        let most = self.faults.part_of(&mut self.rng, bytes.len());
-        let written = self.conns[conn].write(self.now, end, &bytes[..most]);
+        let part = self.faults.part_of(&mut self.rng, bytes.len());
+        let written = self.conns[conn].write(self.now, end, &bytes[..part]);
         self.touch(conn);
         written
     }
@@ -340,7 +339,7 @@ impl Net {
         ended
     }
 
-    /// Closes a socket; returns whether that was with a RST.
+    /// Closes a socket; returns whether a RST was sent.
     pub(super) fn close(&mut self, id: SocketId, reset: bool) -> bool {
         let (conn, end) = conn_of(id);
         self.note(id.0 as u64 ^ self.now.as_nanos() ^ u64::from(reset));

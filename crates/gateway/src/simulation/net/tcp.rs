@@ -5,8 +5,8 @@
 //!             └── FIN behind the last byte; RST discards what does not fit the window
 //! ```
 //!
-//! Ends behave as Linux's do: bytes that arrived before a RST can be read, then the error is
-//! returned once, then the end of the stream; a close with unread bytes sends a RST.
+//! Ends behave as in Linux: bytes that arrived before a RST can be read, then the error is returned
+//! once, then the end of the stream; a close with unread bytes sends a RST.
 
 use crate::engine::{Readiness, Source};
 use std::collections::VecDeque;
@@ -14,19 +14,19 @@ use std::io;
 use std::net::SocketAddr;
 use units::{Instant, Span};
 
-/// How long keep-alives take to find out that the other end is gone.
+/// Time after which keep-alives detect that the remote host has vanished.
 const KEEPALIVE: Span = Span::from_secs(75);
 
-/// Who holds an end.
+/// The owner of an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::simulation) enum Owner {
     /// A gateway's socket.
     Node(usize),
-    /// The client of a task, or its server.
+    /// The client or the server of a task.
     Task(usize),
 }
 
-/// The bytes on their way from one end to the other.
+/// The bytes in one direction.
 #[derive(Debug)]
 pub(in crate::simulation) struct Half {
     flight: VecDeque<(Instant, Vec<u8>)>,
@@ -35,22 +35,22 @@ pub(in crate::simulation) struct Half {
     buffer: VecDeque<u8>,
     send_room: usize,
     receive_room: usize,
-    /// The writer has met a full buffer.
+    /// The writer has found a full buffer and waits for writability.
     starved: bool,
     fin: Option<Instant>,
     fin_arrived: bool,
 }
 
-/// One end.
+/// One end of a connection.
 #[derive(Debug)]
 pub(in crate::simulation) struct End {
     pub(in crate::simulation) owner: Owner,
     pub(in crate::simulation) source: Option<Source>,
     pub(in crate::simulation) address: SocketAddr,
     pub(in crate::simulation) connected: bool,
-    /// A close that says nothing else sends a RST.
+    /// A close without a flag sends a RST.
     pub(in crate::simulation) resets: bool,
-    /// Its host is gone: nothing is received or acknowledged any more.
+    /// Time at which its host vanished; it receives and acknowledges nothing from then on.
     pub(in crate::simulation) vanished: Option<Instant>,
     closed: bool,
     dead: bool,
@@ -58,13 +58,13 @@ pub(in crate::simulation) struct End {
     reset_at: Option<Instant>,
 }
 
-/// A connection: end 0 has opened it.
+/// A connection; end 0 has opened it.
 #[derive(Debug)]
 pub(in crate::simulation) struct Conn {
     halves: [Half; 2],
     pub(in crate::simulation) ends: [End; 2],
     delay: Span,
-    /// When the opener learns what became of its SYN: nothing, or an error.
+    /// When the opener's SYN is answered, and its error if it is refused.
     outcome: Option<(Instant, Option<i32>)>,
 }
 
@@ -77,7 +77,8 @@ fn later<T>() -> io::Result<T> {
 }
 
 impl Conn {
-    /// A SYN at `now`, whose outcome the opener learns after `patience` at the error's cost.
+    /// Creates a connection whose SYN is sent at `now`. The opener receives an error after
+    /// `patience`.
     pub(in crate::simulation) fn new(
         now: Instant,
         (owners, addresses): ([Owner; 2], [SocketAddr; 2]),
@@ -111,17 +112,17 @@ impl Conn {
         Self { halves: [half(), half()], ends: [end(0), end(1)], delay, outcome }
     }
 
-    /// Whether the opener's SYN was not answered yet, and may be.
+    /// Returns whether the opener's SYN has no response yet and may receive one.
     pub(super) fn awaits_answer(&self) -> bool {
         self.outcome.is_some_and(|(_, error)| error == Some(libc::ETIMEDOUT))
     }
 
-    /// The opener's SYN is answered at `now`: with an error, or by accepting.
+    /// Responds to the opener's SYN at `now`, with an error or by accepting.
     pub(super) fn answer(&mut self, now: Instant, error: Option<i32>) {
         self.outcome = Some((now + self.delay, error));
     }
 
-    /// The connection breaks at an end, whose call returns the error; the other receives a RST.
+    /// Ends the connection at an end whose call returns an error; the other end receives a RST.
     pub(super) fn break_down(&mut self, now: Instant, end: usize) {
         self.ends[end].dead = true;
         for half in &mut self.halves {
@@ -131,7 +132,7 @@ impl Conn {
         self.ends[1 - end].reset_at.get_or_insert(now + self.delay);
     }
 
-    /// Moves what is due at `now`; tells at which ends something has changed.
+    /// Processes what is due at `now`; returns at which ends something has changed.
     pub(in crate::simulation) fn advance(&mut self, now: Instant) -> [bool; 2] {
         let mut edges = [false; 2];
         if let Some((at, error)) = self.outcome
@@ -174,7 +175,7 @@ impl Conn {
             && *at <= now
         {
             if self.ends[to].closed || self.ends[to].dead {
-                // Nobody is there to take it.
+                // No process reads it.
                 self.halves[from].discard(0);
                 let sender = &mut self.ends[from];
                 sender.reset_at.get_or_insert(now + self.delay);
@@ -205,7 +206,7 @@ impl Conn {
         }
     }
 
-    /// When [`Conn::advance`] has something to do.
+    /// Returns when [`Conn::advance`] has something to do.
     pub(in crate::simulation) fn due(&self, now: Instant) -> Option<Instant> {
         let outcome = self.outcome.map(|(at, _)| at);
         let halves = (0..2).flat_map(|from: usize| {
@@ -216,11 +217,11 @@ impl Conn {
             let gone = to.times_out_at(self.ends[from].vanished);
             [gone, data.filter(|_| lives), fin.filter(|_| lives), to.reset_at.filter(|_| lives)]
         });
-        // What waits for the window is looked at when the reader has read.
+        // Bytes that wait for the window are checked when the reader has read.
         outcome.into_iter().chain(halves.flatten()).filter(|at| *at > now).min()
     }
 
-    /// What an end is ready for.
+    /// Returns the readiness of an end.
     pub(in crate::simulation) fn readiness(&self, end: usize) -> Readiness {
         let (own, coming, going) = (&self.ends[end], &self.halves[1 - end], &self.halves[end]);
         let room = own.connected && going.queued < going.send_room;
@@ -298,7 +299,7 @@ impl Conn {
         self.ends[end].error.take().map(errno)
     }
 
-    /// Takes the error of an attempt to connect.
+    /// Returns and clears the error of an attempt to connect.
     pub(in crate::simulation) fn take_refusal(&mut self, end: usize) -> Option<io::Error> {
         if self.ends[end].connected { None } else { self.take_error(end) }
     }
@@ -311,7 +312,7 @@ impl Conn {
         self.halves[end].queued as u64
     }
 
-    /// For how long the other end's host has been gone, when it owes an answer.
+    /// Returns for how long the remote host has been gone, if it has not acknowledged data.
     pub(in crate::simulation) fn unanswered_for(&self, now: Instant, end: usize) -> Option<Span> {
         let silent = self.ends[1 - end].vanished.map_or(Span::ZERO, |since| now.since(since));
         let half = &self.halves[end];
@@ -319,8 +320,8 @@ impl Conn {
         owes.then_some(silent)
     }
 
-    /// Closes an end: with a RST when `reset`, or when bytes were not read. Returns whether it was a
-    /// RST.
+    /// Closes an end, with a RST if `reset` or if bytes were not read. Returns whether a RST was
+    /// sent.
     pub(in crate::simulation) fn close(&mut self, now: Instant, end: usize, reset: bool) -> bool {
         let unread = !self.halves[1 - end].buffer.is_empty();
         if std::mem::replace(&mut self.ends[end].closed, true) || self.ends[end].dead {
@@ -335,31 +336,31 @@ impl Conn {
         self.halves[end].discard(window);
         self.halves[1 - end].discard(0);
         self.ends[1 - end].reset_at.get_or_insert(now + self.delay);
-        // A SYN that was not answered yet is forgotten.
+        // An unanswered SYN is discarded.
         self.outcome = None;
         true
     }
 
-    /// Whether the opener's SYN has arrived by `now`: it takes half of a round trip.
+    /// Returns whether the opener's SYN has arrived by `now`, after half of a round trip.
     pub(in crate::simulation) fn has_arrived(&self, now: Instant) -> bool {
         self.outcome.is_none_or(|(at, _)| at <= now + self.delay)
     }
 
-    /// Whether the socket of an end is still held.
+    /// Returns whether the socket of an end is open.
     pub(in crate::simulation) fn is_open(&self, end: usize) -> bool {
         !self.ends[end].closed
     }
 }
 
 impl End {
-    /// When keep-alives have found out that the other end is `gone`.
+    /// Returns when keep-alives detect that the remote host is `gone`.
     fn times_out_at(&self, gone: Option<Instant>) -> Option<Instant> {
         gone.filter(|_| self.resets && !self.dead).map(|since| since + KEEPALIVE)
     }
 }
 
 impl Half {
-    /// Forgets what is under way but for the first `keep` octets.
+    /// Discards the octets in flight except for the first `keep`.
     fn discard(&mut self, mut keep: usize) {
         for (_, bytes) in &mut self.flight {
             let count = bytes.len().min(keep);

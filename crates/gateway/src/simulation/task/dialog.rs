@@ -1,4 +1,4 @@
-//! What the clients of proxies say to them, and what they are answered.
+//! Requests of proxy clients, and the proxies' replies.
 
 use super::{ClientKind, Stage, Task, is_later};
 use crate::simulation::net::Net;
@@ -34,7 +34,8 @@ impl Task {
         request
     }
 
-    /// Talks with the proxy; `sides[0].sent` counts the octets of the request meanwhile.
+    /// Exchanges requests and replies with the proxy; `sides[0].sent` counts the octets of the
+    /// request.
     pub(super) fn ask(&mut self, net: &mut Net) {
         let Some(id) = self.sides[0].id else { return };
         let request = self.request();
@@ -71,7 +72,7 @@ impl Task {
     }
 }
 
-/// The code of a whole answer to CONNECT; zero for success.
+/// Returns the code of a complete reply to CONNECT; zero for success.
 fn status(heard: &[u8]) -> Option<u16> {
     if !heard.ends_with(b"\r\n\r\n") {
         return None;

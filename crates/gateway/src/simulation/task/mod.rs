@@ -1,4 +1,4 @@
-//! One connection of a client through gateways to its server, and what each of the two sees.
+//! One connection of a client through gateways to its server, as seen by both sides.
 //!
 //! ```text
 //!   Waiting ─start─▶ Asking (a proxy) ──granted──▶ Open ──▶ both sides closed
@@ -16,16 +16,16 @@ use std::io;
 use std::net::SocketAddr;
 use units::Instant;
 
-/// How a side ends what it sends.
+/// How a side ends its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
     /// By a FIN.
     Fin,
-    /// By a RST, once its peer's kernel has all bytes.
+    /// By a RST, when its peer's kernel has all bytes.
     Reset,
-    /// By closing its socket, whatever it has not read.
+    /// By closing its socket, with or without unread bytes.
     Close,
-    /// Its host vanishes without a word.
+    /// Its host vanishes without sending anything.
     Vanish,
     /// It stays connected and idle until [`Task::leave`].
     Never,
@@ -34,15 +34,15 @@ pub(super) enum Ending {
 /// How a side reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// All that arrives, at once.
+    /// All that arrives, immediately.
     All,
-    /// So many octets every 20 ms.
+    /// This number of octets every 20 ms.
     Slowly(usize),
     /// Nothing.
     Never,
 }
 
-/// What a side does.
+/// The behaviour of a side.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     pub(super) bytes: u64,
@@ -52,7 +52,7 @@ pub(super) struct Plan {
     pub(super) answers: bool,
 }
 
-/// How a client asks for its server.
+/// How a client requests its server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ClientKind {
     /// Its connection is intercepted.
@@ -65,20 +65,20 @@ pub(super) enum ClientKind {
     Silent,
     /// It sends what no proxy understands.
     Malformed,
-    /// It sends a SYN that is intercepted, and is gone.
+    /// It sends a SYN that is intercepted, and vanishes.
     HalfOpen,
 }
 
-/// A client's view of how its connection began.
+/// A client's state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// Its time has not come.
+    /// It has not started.
     Waiting,
-    /// The proxy has not answered yet; what it has sent so far.
+    /// The proxy has not replied yet; the octets received so far.
     Asking(Vec<u8>),
-    /// It talks with the server.
+    /// It is connected to the server.
     Open,
-    /// The proxy has refused, with this code.
+    /// The proxy has refused with this code.
     Refused(u16),
 }
 
@@ -91,7 +91,7 @@ pub(super) struct Side {
     pub(super) got: u64,
     /// It has sent a FIN.
     pub(super) ended: bool,
-    /// It has read the other's FIN.
+    /// It has read the other side's FIN.
     pub(super) end_seen: bool,
     pub(super) error: Option<i32>,
     /// It has closed its socket with a RST.
@@ -101,16 +101,16 @@ pub(super) struct Side {
     pub(super) wake: Option<Instant>,
 }
 
-/// What happened to gateways that a connection cannot be blamed for.
+/// Events at gateways that permit a connection to fail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Excuses {
-    /// A gateway that carried it is gone: it may break.
+    /// A gateway that relayed it has ended: it may be reset.
     pub(super) lost: bool,
-    /// A gateway on its way took no new connections before it had reached its server: it may be
-    /// refused, or be reset where it was accepted early.
+    /// A gateway on its path accepted no new connections before it had reached its server: it may
+    /// be refused, or be reset if it was accepted early.
     pub(super) refused: bool,
-    /// Its client's SYN was held, and goes past the gateway now: there may be two connections to
-    /// the server, of which the first is reset.
+    /// Its client's SYN was held and now bypasses the gateway: there may be two connections to the
+    /// server, of which the first is reset.
     pub(super) opened_again: bool,
 }
 
@@ -120,17 +120,17 @@ pub(super) struct Task {
     pub(super) number: usize,
     pub(super) start: Instant,
     pub(super) kind: ClientKind,
-    /// The gateway beside its client.
+    /// The gateway of its client.
     pub(super) node: usize,
     pub(super) from: SocketAddr,
     pub(super) server: SocketAddr,
     pub(super) stage: Stage,
-    /// The client's side, the server's.
+    /// The client's side and the server's.
     pub(super) sides: [Side; 2],
     pub(super) excuses: Excuses,
-    /// It is there to be in the way of others.
+    /// It belongs to a hostile client.
     pub(super) hostile: bool,
-    /// When the first byte arrived at the client, and when both sides were over.
+    /// When the first byte arrived at the client, and when both sides had ended.
     pub(super) first_byte: Option<Instant>,
     pub(super) finished: Option<Instant>,
 }
@@ -167,7 +167,7 @@ impl Side {
 }
 
 impl Task {
-    /// A connection from `from`, beside the gateway `node`, to `server`.
+    /// Creates a connection from `from`, at the gateway `node`, to `server`.
     pub(super) fn new(
         (number, start): (usize, Instant),
         kind: ClientKind,
@@ -190,34 +190,34 @@ impl Task {
         }
     }
 
-    /// When it is to be driven although nothing has happened.
+    /// Returns when it needs to be driven without an event.
     pub(super) fn due(&self) -> Option<Instant> {
         let start = matches!(self.stage, Stage::Waiting).then_some(self.start);
         self.sides.iter().filter_map(|side| side.wake).chain(start).min()
     }
 
-    /// Whether it has begun and is not over.
+    /// Returns whether it has started and not ended.
     pub(super) fn is_running(&self) -> bool {
         self.stage != Stage::Waiting && self.finished.is_none()
     }
 
-    /// Whether both sides are over, or the server's will never be.
+    /// Returns whether both sides have ended, or the server's side cannot start.
     pub(super) fn is_over(&self) -> bool {
         let [client, server] = &self.sides;
         client.closed && (server.closed || server.id.is_none())
     }
 
-    /// Whether all bytes have arrived in both directions, and both ends were read.
+    /// Returns whether all bytes have arrived in both directions, and both FINs were read.
     pub(super) fn is_complete(&self) -> bool {
         let [client, server] = &self.sides;
         let whole = |own: &Side, other: &Side| own.end_seen && own.got == other.plan.bytes;
         whole(client, server) && whole(server, client)
     }
 
-    /// Does what can be done now.
+    /// Does what is possible now.
     ///
     /// # Errors
-    /// What a gateway has done wrong.
+    /// Returns a gateway's violation.
     pub(super) fn drive(&mut self, net: &mut Net) -> Result<(), String> {
         let now = net.now;
         if self.stage == Stage::Waiting {
@@ -264,14 +264,14 @@ impl Task {
         }
     }
 
-    /// A connection has come to its server.
+    /// Handles a connection to its server.
     fn serve(&mut self, net: &mut Net, id: SocketId) -> Result<(), String> {
         let side = &mut self.sides[1];
         if let Some(first) = side.id {
             if !self.excuses.opened_again && !self.excuses.lost && !self.hostile {
                 return Err(format!("task {}: its server was connected to twice", self.number));
             }
-            // The client itself has come meanwhile, and is served.
+            // The client itself has connected meanwhile, and is served.
             if let Owner::Task(_) = net.conns[conn_of(first).0].ends[0].owner {
                 net.close(id, true);
                 return Ok(());
@@ -284,7 +284,7 @@ impl Task {
         Ok(())
     }
 
-    /// Both sides leave at once, and do not come back.
+    /// Closes both sides immediately.
     pub(super) fn leave(&mut self, net: &mut Net) {
         if self.stage == Stage::Waiting {
             self.stage = Stage::Open;

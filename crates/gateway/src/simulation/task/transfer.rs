@@ -1,11 +1,11 @@
-//! The bytes of a connection at both of its sides, and what must hold of each byte and each end.
+//! The bytes of a connection at both of its sides, with checks of each byte and each end.
 
 use super::{Ending, Reading, Stage, Task, is_later};
 use crate::engine::SocketId;
 use crate::simulation::net::{Net, conn_of};
 use units::Span;
 
-/// The octet at `offset` of what the client of `task`, or its server, sends.
+/// Returns the octet at `offset` in the stream of the client or the server of `task`.
 fn octet(task: usize, from_server: bool, offset: u64) -> u8 {
     let word = offset.wrapping_mul(31) ^ (offset / 251).wrapping_mul(7);
     (word as u8) ^ (task as u8).wrapping_mul(29) ^ if from_server { 0xa5 } else { 0 }
@@ -45,13 +45,13 @@ impl Task {
         Ok(())
     }
 
-    /// Whether a side answers, and has not read everything that it answers.
+    /// Returns whether a side sends after the other and has not read everything yet.
     fn is_waiting(&self, own: usize) -> bool {
         let (side, other) = (&self.sides[own], &self.sides[1 - own]);
         side.plan.answers && side.got < other.plan.bytes && !side.end_seen
     }
 
-    /// Sends what there is room for; false when the socket is closed then.
+    /// Sends what the socket accepts; returns false if it closes the socket.
     fn send(&mut self, net: &mut Net, own: usize, id: SocketId) -> bool {
         let (number, side) = (self.number, &mut self.sides[own]);
         while side.sent < side.plan.bytes {
@@ -77,7 +77,7 @@ impl Task {
             Ending::Reset if net.conns[conn].unacknowledged(end) == 0 => side.close(net, true),
             Ending::Reset => side.wake = Some(net.now + Span::from_millis(20)),
             Ending::Close => {
-                // Its bytes are in the peer's kernel, or they would be lost with the socket.
+                // The peer's kernel has its bytes; they would otherwise be lost by the reset.
                 if net.conns[conn].unacknowledged(end) == 0 {
                     side.close(net, false);
                 } else {
@@ -109,15 +109,15 @@ impl Task {
             match net.read(id, &mut room, true) {
                 Ok(0) => {
                     self.sides[own].end_seen = true;
-                    self.judge_end(own, refused)?;
+                    self.check_end(own, refused)?;
                 }
-                // A proxy may say why it refuses.
+                // A proxy may send a reason with its refusal.
                 Ok(_) if refused => {}
                 Ok(count) => {
                     if own == 0 {
                         self.first_byte.get_or_insert(net.now);
                     }
-                    self.judge_bytes(own, &room[..count])?;
+                    self.check_bytes(own, &room[..count])?;
                 }
                 Err(error) if is_later(&error) => return Ok(()),
                 Err(error) => self.sides[own].fail(net, &error),
@@ -130,8 +130,8 @@ impl Task {
         Ok(())
     }
 
-    /// An end is the other side's own, behind its last byte.
-    fn judge_end(&self, own: usize, refused: bool) -> Result<(), String> {
+    /// Checks that the FIN is the other side's own and follows its last byte.
+    fn check_end(&self, own: usize, refused: bool) -> Result<(), String> {
         let (side, other) = (&self.sides[own], &self.sides[1 - own]);
         if refused || (other.ended && side.got == other.plan.bytes) {
             return Ok(());
@@ -145,15 +145,15 @@ impl Task {
         ))
     }
 
-    fn judge_bytes(&mut self, own: usize, bytes: &[u8]) -> Result<(), String> {
+    fn check_bytes(&mut self, own: usize, bytes: &[u8]) -> Result<(), String> {
         let (number, from_server) = (self.number, own == 0);
-        let (got, most) = (self.sides[own].got, self.sides[1 - own].sent);
+        let (got, sent) = (self.sides[own].got, self.sides[1 - own].sent);
         let right = (got..).zip(bytes).all(|(at, byte)| octet(number, from_server, at) == *byte);
         self.sides[own].got += bytes.len() as u64;
         let got = self.sides[own].got;
-        match right && got <= most {
+        match right && got <= sent {
             true => Ok(()),
-            false => Err(format!("task {number} side {own}: wrong octets before {got} of {most}")),
+            false => Err(format!("task {number} side {own}: wrong octets before {got} of {sent}")),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What happens to links and gateways while connections run: blackouts, restarts, drains, other
-//! configurations, and hosts without descriptors.
+//! Events at links and gateways while connections run: blackouts, restarts, drains, reloads, and
+//! exhausted descriptors.
 
 use super::gateway::{Engaged, confirms};
 use super::{World, parse};
@@ -7,7 +7,7 @@ use crate::engine::Admission;
 use crate::simulation::draw::site::{Options, name};
 use crate::simulation::host::DESCRIPTORS;
 use crate::simulation::net::datagrams::Datagrams;
-use crate::simulation::net::way::Way;
+use crate::simulation::net::progress::Progress;
 use crate::simulation::task::Task;
 use crate::{Role, SecuritySection};
 use relay::Security;
@@ -16,28 +16,29 @@ use units::{Instant, Span};
 
 /// Maximum time for the orderly end of the sessions when no connection is left at either gateway.
 const MAX_SESSION_END: Span = Span::from_secs(10);
-/// Datagrams that may be lost while sessions end, so that they end in order nevertheless.
+/// Maximum number of lost datagrams with which sessions still end in order.
 const MAX_LOST_AT_END: usize = 1;
 
-/// Something that happens at its time.
+/// An event at a scheduled time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::simulation) enum Act {
-    /// Nothing passes for so long by the link with this number, in its one direction.
+    /// The link with this number transmits nothing for this time, in its one direction.
     Blackout(usize, Span),
-    /// A gateway dies without a word, and another takes its place at once.
+    /// A gateway is killed, and another one starts immediately.
     Restart(usize),
-    /// A gateway is asked to stop: it drains and ends, and another begins after that time.
+    /// A gateway is ordered to stop: it drains and ends, and another starts after this time.
     Drain(usize, Span),
-    /// A gateway reads the other configuration that there is for it.
+    /// A gateway reloads its other configuration.
     Reload(usize),
-    /// So many more descriptors are left to a gateway.
+    /// The limit on descriptors of a gateway is set to its open ones plus this number.
     Descriptors(usize, usize),
-    /// The first hop takes packets of this size.
+    /// The MTU of the first hop changes to this size.
     PathMtu(usize),
 }
 
 impl Act {
-    /// The same on the links of `options`: those of IPv6 take packets of 1,280 octets at least.
+    /// Returns the event with its values limited to the links of `options`: IPv6 links have an MTU
+    /// of at least 1,280 octets.
     pub(in crate::simulation) fn within(self, options: &Options) -> Self {
         match self {
             Self::PathMtu(mtu) if options.ipv6 => Self::PathMtu(mtu.max(1_280)),
@@ -70,57 +71,58 @@ impl World {
         Ok(())
     }
 
-    /// The terminals whose connections the gateway `node` carries.
+    /// Returns the terminals whose connections the gateway `node` relays.
     fn terminals_of(&self, node: usize) -> Vec<usize> {
         if self.site.is_terminal(node) { vec![node] } else { self.site.peers_of(node) }
     }
 
-    /// The gateway `node` is gone: connections that it carried may break, and those that it may have
-    /// carried and that have not reached their servers may be refused.
+    /// Permits failures after the end of the gateway `node`: connections that it relayed may be
+    /// reset, and those that had not reached their servers may be refused.
     fn excuse(&mut self, node: usize) {
         let terminals = self.terminals_of(node);
         let net = self.net.net();
         let running = self.tasks.iter_mut().filter(|task| task.is_running());
         for task in running.filter(|task| terminals.contains(&task.node)) {
-            match net.way_of(task) {
-                Way::Through(hub) => task.excuses.lost |= node == hub || node == task.node,
-                Way::Begun => task.excuses.lost |= node == task.node,
-                Way::Held | Way::Past => {}
+            match net.progress_of(task) {
+                Progress::Connected(hub) => task.excuses.lost |= node == hub || node == task.node,
+                Progress::Accepted => task.excuses.lost |= node == task.node,
+                Progress::Held | Progress::Bypassing => {}
             }
             task.excuses.refused |= task.sides[1].id.is_none();
         }
     }
 
-    /// The gateway `node` takes no new connections from here on.
+    /// Permits refusals by the gateway `node`, which accepts no new connections from now on.
     fn excuse_new(&mut self, node: usize) {
         let terminals = self.terminals_of(node);
         let net = self.net.net();
         let running = self.tasks.iter_mut().filter(|task| task.is_running());
         for task in running.filter(|task| terminals.contains(&task.node)) {
-            task.excuses.refused |= match net.way_of(task) {
-                // A terminal serves whom it has accepted, and a hub whom it connects.
-                Way::Begun => node != task.node || !net.has_come_in(task),
-                // A SYN that is held is let in before the terminal knows that its hub drains.
-                Way::Held => node != task.node,
-                Way::Through(_) | Way::Past => false,
+            task.excuses.refused |= match net.progress_of(task) {
+                // A draining terminal serves connections that it has accepted, and a draining hub
+                // those that it has connected.
+                Progress::Accepted => node != task.node || !net.is_accepted(task),
+                // A held SYN may be released before the terminal knows that its hub drains.
+                Progress::Held => node != task.node,
+                Progress::Connected(_) | Progress::Bypassing => false,
             };
         }
     }
 
-    /// Until they have new sessions, the terminals of a hub do not know that it is another one.
+    /// Marks the terminals of a hub that was replaced, until they have new sessions.
     fn make_stale(&mut self, hub: usize) {
         for terminal in self.site.peers_of(hub) {
             self.places[terminal].is_stale = true;
         }
     }
 
-    /// A gateway dies: its kernel closes its sockets.
+    /// Kills a gateway: its kernel closes its sockets.
     fn restart(&mut self, now: Instant, node: usize) {
         self.excuse(node);
         self.replace(now, node, Span::ZERO);
     }
 
-    /// What was at `node` is gone, and something new begins there after `pause`.
+    /// Ends the gateway at `node` and schedules the start of another after `pause`.
     fn replace(&mut self, now: Instant, node: usize, pause: Span) {
         let is_there = |&peer: &usize| {
             self.places[peer].gateway.as_ref().is_some_and(|gateway| !gateway.is_draining())
@@ -136,7 +138,7 @@ impl World {
             node.updates.clear();
             node.syns.clear();
             node.limit = DESCRIPTORS;
-            // Its rules are gone with it.
+            // The rules of the gateway are removed with it.
             node.filter.bypass = true;
         }
         if !self.site.is_terminal(node) {
@@ -145,7 +147,7 @@ impl World {
         self.excuse_held(node);
     }
 
-    /// Clients whose SYNs were held go another way when they send them again.
+    /// Clients whose SYNs were held bypass the gateway when they retransmit them.
     pub(super) fn excuse_held(&mut self, node: usize) {
         if !self.site.can_hold[node] {
             return;
@@ -179,7 +181,7 @@ impl World {
         }
     }
 
-    /// Looks after a gateway that has had its round.
+    /// Updates the state of a gateway after its round.
     pub(super) fn review(&mut self, now: Instant, node: usize) {
         if self.places[node].is_stale && self.site.is_terminal(node) {
             let peers = self.site.peers_of(node);
@@ -195,8 +197,8 @@ impl World {
         }
     }
 
-    /// Whether datagrams to or from `node` were lost while its sessions ended, or a peer is not the
-    /// one with which they began.
+    /// Returns whether datagrams to or from `node` were lost while its sessions ended, or a peer
+    /// was replaced meanwhile.
     fn is_disturbed(&self, since: Instant, node: usize) -> bool {
         let net = self.net.net();
         let of_node = |socket: &&Datagrams| socket.node == node && socket.open;
@@ -209,19 +211,19 @@ impl World {
             || self.site.peers_of(node).iter().any(|&peer| self.places[peer].is_another)
     }
 
-    /// Whether connections of the terminals of `node` have run since.
+    /// Returns whether connections of the terminals of `node` were open after `since`.
     fn is_used_since(&self, node: usize, since: Instant) -> bool {
         let terminals = self.terminals_of(node);
         let mut tasks = self.tasks.iter().filter(|task| terminals.contains(&task.node));
         tasks.any(|task| task.is_running() || task.finished.is_some_and(|at| at > since))
     }
 
-    /// A gateway that has drained ends.
+    /// Ends a gateway that has drained.
     ///
     /// # Errors
-    /// When sessions have not ended although nothing has kept them from that.
+    /// Returns a message if its sessions have not ended although no datagrams were lost.
     pub(super) fn end(&mut self, now: Instant, node: usize) -> Result<(), String> {
-        // Connections that still run have had their time; before that there are none.
+        // At this time running connections are cut off; before, the drain ends only without them.
         if now >= self.places[node].drained_by {
             self.excuse(node);
         }
@@ -231,7 +233,7 @@ impl World {
             && !self.is_disturbed(since, node)
             && !self.is_used_since(node, now - MAX_SESSION_END)
         {
-            return Err(format!("gateway {node} ended by time, not by END, at {now:?}"));
+            return Err(format!("gateway {node} ended by timeout, not by END, at {now:?}"));
         }
         let pause = self.places[node].pause;
         if let Some(gateway) = &mut self.places[node].gateway {
@@ -249,7 +251,7 @@ impl World {
         Ok(())
     }
 
-    /// Does what `reload.rs` does with a configuration that has changed.
+    /// Reloads a configuration as `reload.rs` does.
     fn reload(&mut self, node: usize) -> Result<(), String> {
         let new = parse(&self.site.reloads[node])?;
         let place = &mut self.places[node];

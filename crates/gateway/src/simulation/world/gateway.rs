@@ -1,5 +1,5 @@
-//! A gateway as the simulation runs it: built from its configuration, driven by readiness and time
-//! as the [`driver`](crate::driver) does, and watched while it runs.
+//! A gateway as the simulation runs it: built from its configuration, and driven by readiness and
+//! time as in the [`driver`](crate::driver).
 
 use super::World;
 use crate::engine::Held;
@@ -13,15 +13,15 @@ use crate::{AcceptMode, Config, Role};
 use std::net::SocketAddr;
 use units::{Instant, RngStream, Span};
 
-/// Rounds in a row in which nothing is ready and nothing moves: so many before the engine waits for
-/// 1 ms at least with what is due and nothing comes of, and one more for the timers of a round.
+/// Maximum number of consecutive rounds without effect. After that the engine waits for at least 1
+/// ms for a due timer that has no effect, plus one round for the round's own timers.
 const MAX_EMPTY_ROUNDS: u64 = 10;
-/// And so many more for each millisecond since: that wait, and other timers. At a cost of 20 to
-/// 120 µs each a loop without end makes 14.
+/// Additional rounds for each millisecond since then, for that wait and other timers. A busy loop
+/// has 14 in 1 ms, at 20 to 120 µs each.
 const MAX_EMPTY_ROUNDS_PER_MS: u64 = 2;
-/// And so many for each connection, whose own timers may all be due.
+/// Additional rounds for each connection, whose own timers may all be due.
 const MAX_EMPTY_ROUNDS_EACH: u64 = 4;
-/// When this simulation began, in seconds since 1970.
+/// Start of the simulation in seconds since 1970.
 const EPOCH: u64 = 1_700_000_000;
 
 /// The engine of a gateway.
@@ -30,22 +30,22 @@ enum Role_ {
     Single(Box<Single>),
 }
 
-/// A gateway at work.
+/// A running gateway.
 pub(in crate::simulation) struct Engaged {
     machine: Role_,
-    /// When it runs although nothing is ready.
+    /// Time of its next round without readiness.
     pub(super) next: Instant,
     empty: EmptyRounds,
 }
 
-/// Rounds in a row in which nothing happened.
+/// Counts consecutive rounds without effect.
 #[derive(Default)]
 struct EmptyRounds {
-    /// When something happened last.
+    /// Time of the last effect.
     since: Instant,
     count: u64,
-    most: u64,
-    /// What had moved after the last round.
+    max_count: u64,
+    /// Number of transferred bytes and packets after the last round.
     moved: u64,
 }
 
@@ -56,15 +56,15 @@ impl EmptyRounds {
             return;
         }
         self.count += 1;
-        self.most = self.most.max(self.count);
+        self.max_count = self.max_count.max(self.count);
     }
 
-    /// Whether a gateway with so many connections has nothing to do in too many of them.
+    /// Returns whether the count is too high for a gateway with so many connections.
     fn are_too_many(&self, now: Instant, connections: usize) -> bool {
-        let most = MAX_EMPTY_ROUNDS
+        let max_count = MAX_EMPTY_ROUNDS
             + MAX_EMPTY_ROUNDS_PER_MS * now.since(self.since).as_millis()
             + MAX_EMPTY_ROUNDS_EACH * connections as u64;
-        self.count > most
+        self.count > max_count
     }
 }
 
@@ -76,7 +76,7 @@ impl Engaged {
         }
     }
 
-    /// The engine of one of a pair of gateways.
+    /// Returns the engine of one of a pair of gateways.
     pub(super) fn engine(&mut self) -> Option<&mut Engine> {
         match &mut self.machine {
             Role_::Pair(engine) => Some(engine),
@@ -91,7 +91,7 @@ impl Engaged {
         }
     }
 
-    /// What it holds for connections.
+    /// Returns the resources that it holds for connections.
     pub(super) fn held(&mut self) -> Held {
         match &mut self.machine {
             Role_::Pair(engine) => engine.held(),
@@ -99,9 +99,9 @@ impl Engaged {
         }
     }
 
-    /// The largest number of rounds in a row in which nothing happened.
-    pub(super) fn most_empty_rounds(&self) -> u64 {
-        self.empty.most
+    /// Returns the largest number of consecutive rounds without effect.
+    pub(super) fn max_empty_rounds(&self) -> u64 {
+        self.empty.max_count
     }
 
     pub(super) fn is_draining(&self) -> bool {
@@ -111,7 +111,7 @@ impl Engaged {
         }
     }
 
-    /// Whether it was to drain, and has.
+    /// Returns whether it was ordered to drain and has done so.
     pub(super) fn has_drained(&mut self, now: Instant) -> bool {
         match &mut self.machine {
             Role_::Pair(engine) => engine.has_drained(now),
@@ -119,15 +119,15 @@ impl Engaged {
         }
     }
 
-    /// Whether a hub has a session with the terminal of this name.
+    /// Returns whether a hub has a session with the terminal of this name.
     pub(super) fn is_connected_to(&mut self, now: Instant, terminal: &str) -> bool {
         let Some(engine) = self.engine() else { return false };
         let seen = engine.view(now, 0).terminals("");
         seen.iter().any(|peer| peer.connected && peer.terminal.starts_with(terminal))
     }
 
-    /// Hands it what has become ready; returns whether anything has.
-    pub(super) fn take_news(&mut self, now: Instant, net: &Shared, node: usize) -> bool {
+    /// Passes readiness events to it; returns whether there were any.
+    pub(super) fn handle_readiness(&mut self, now: Instant, net: &Shared, node: usize) -> bool {
         let mut news = false;
         loop {
             let ready = net.net().next_ready(node);
@@ -137,14 +137,14 @@ impl Engaged {
         }
     }
 
-    /// What it shows of its peers, as JSON.
+    /// Returns its status of its peers as JSON.
     pub(super) fn status(&mut self, now: Instant) -> String {
         let status = self.engine().map(|engine| engine.view(now, 0).terminals(""));
         serde_json::to_string(&status).unwrap_or_default()
     }
 
-    /// One round, which takes `cost`, and what its driver does behind it; returns whether intercepted
-    /// connections go another way from here on.
+    /// Runs one round, which takes `cost`, and the steps of the driver after it; returns whether
+    /// intercepted connections are handled differently from now on.
     pub(super) fn round(
         &mut self,
         now: Instant,
@@ -157,7 +157,7 @@ impl Engaged {
         let changed = self
             .engine()
             .is_some_and(|engine| change_filter(engine, now, &mut net.net().nodes[node].filter));
-        // What was sent and could not be is no idling either.
+        // A failed transmission also counts as an effect.
         let failed = self.engine().map_or(0, |engine| engine.udp_counters().send_errors);
         let moved = self.machine().moved() + failed;
         let is_empty = !news && moved == self.empty.moved;
@@ -169,7 +169,7 @@ impl Engaged {
         let connections = held.connections + held.streams;
         if self.empty.are_too_many(now, connections) {
             return Err(format!(
-                "gateway {node} is busy with nothing: due {:?} at {now:?}, {:?}",
+                "gateway {node} is in a busy loop: due {:?} at {now:?}, {:?}",
                 self.machine().poll_timeout(now),
                 self.held()
             ));
@@ -180,8 +180,8 @@ impl Engaged {
     }
 }
 
-/// Does at once what an engine wants of the packet filter; returns whether that is to bypass it, or
-/// not to any more.
+/// Applies the engine's changes to the packet filter immediately; returns whether the bypass was
+/// enabled or disabled.
 fn change_filter(engine: &mut Engine, now: Instant, filter: &mut PacketFilter) -> bool {
     let before = filter.bypass;
     if let Some(bypass) = engine.wanted_bypass(now) {
@@ -226,7 +226,8 @@ impl World {
         };
         let words = |error: std::io::Error| error.to_string();
         let mut host = MemoryHost { net: self.net.clone(), node };
-        let link_sockets = config.ways().into_iter().map(|way| LinkSocket::open(&way, &mut host));
+        let link_sockets =
+            config.effective_paths().into_iter().map(|way| LinkSocket::open(&way, &mut host));
         let mut link_sockets = link_sockets.collect::<Result<Vec<_>, _>>().map_err(words)?;
         let engine = match &config.role {
             Role::Terminal(section) => {
@@ -260,7 +261,7 @@ impl World {
                     state,
                 )
             }
-            Role::Single(_) => return Err("a gateway without a partner".to_owned()),
+            Role::Single(_) => return Err("a single gateway".to_owned()),
         };
         engine.map_err(words)
     }
@@ -292,7 +293,7 @@ impl World {
     }
 }
 
-/// Whether intercepted clients of a gateway with this configuration are answered by their servers.
+/// Returns whether a gateway with this configuration holds intercepted clients' SYNs.
 pub(super) fn confirms(config: &Config) -> bool {
     match &config.role {
         Role::Terminal(section) => section.accept.others == AcceptMode::Confirm,

@@ -1,4 +1,4 @@
-//! Gateways, their clients and servers, and time.
+//! Gateways, their clients and servers, and virtual time.
 //!
 //! ```text
 //!   loop:  network events ─▶ acts ─▶ tasks ─▶ gateways ─▶ tasks ─▶ the next due time
@@ -19,25 +19,25 @@ use crate::{Config, Role};
 use std::collections::BTreeMap;
 use units::{BitRate, Instant, RngStream, Span};
 
-/// Where a gateway runs, or will again.
+/// A node on which a gateway runs, or will run again.
 struct Place {
-    /// None while it is not there, after it was drained.
+    /// `None` after a drain, until the next gateway starts.
     gateway: Option<Engaged>,
     config: Config,
-    /// When the next one begins here.
+    /// Start of the next gateway.
     back_at: Instant,
-    /// How long after a drain that is.
+    /// Time from a drain to that start.
     pause: Span,
-    /// When a drain ends although connections run.
+    /// End of a drain although connections still run.
     drained_by: Instant,
-    /// This terminal drains, or a hub of it does, or it has no session yet with the hub that has
-    /// taken the place of another.
+    /// Set while this terminal or a hub of it drains, or while it has no session yet with a hub
+    /// that was replaced.
     is_stale: bool,
-    /// The gateway here has taken the place of another.
+    /// The gateway here has replaced another.
     is_another: bool,
 }
 
-/// What is simulated.
+/// The simulated gateways, network and tasks.
 pub(super) struct World {
     pub(super) net: Shared,
     places: Vec<Place>,
@@ -50,10 +50,10 @@ pub(super) struct World {
 }
 
 impl World {
-    /// The gateways of `site`.
+    /// Starts the gateways of `site`.
     ///
     /// # Errors
-    /// Where a configuration is wrong.
+    /// Returns a message if a configuration is invalid.
     pub(super) fn new(seed: u64, site: &Site) -> Result<Self, String> {
         let mut net = Net::new(RngStream::new(seed, 0, "gateway/simulation/net"));
         for (ends, link) in &site.links {
@@ -87,44 +87,44 @@ impl World {
         Ok(world)
     }
 
-    /// The present.
+    /// Returns the current time.
     pub(super) fn now(&self) -> Instant {
         self.net.net().now
     }
 
-    /// What each gateway holds.
+    /// Returns the resources that each gateway holds.
     pub(super) fn held(&mut self) -> Vec<Held> {
         let gateways = self.places.iter_mut().filter_map(|place| place.gateway.as_mut());
         gateways.map(Engaged::held).collect()
     }
 
-    /// The rate of the slowest link.
+    /// Returns the rate of the slowest link.
     pub(super) fn slowest_link(&self) -> BitRate {
         let rates = self.site.links.iter().map(|(_, link)| link.rate);
         rates.min().unwrap_or(BitRate::from_mbps(1))
     }
 
-    /// What a gateway shows of its peers, as JSON.
+    /// Returns a gateway's status of its peers as JSON.
     pub(super) fn status(&mut self, node: usize) -> String {
         let now = self.now();
         self.places[node].gateway.as_mut().map_or_else(String::new, |it| it.status(now))
     }
 
-    /// Whether all gateways are there, and none of them drains.
+    /// Returns whether all gateways run, and none of them drains.
     pub(super) fn is_whole(&self) -> bool {
         self.places.iter().all(|place| place.gateway.as_ref().is_some_and(|it| !it.is_draining()))
     }
 
-    /// The largest number of rounds in a row in which a gateway did nothing.
-    pub(super) fn most_empty_rounds(&self) -> u64 {
+    /// Returns the largest number of consecutive rounds without effect, of all gateways.
+    pub(super) fn max_empty_rounds(&self) -> u64 {
         let gateways = self.places.iter().filter_map(|place| place.gateway.as_ref());
-        gateways.map(Engaged::most_empty_rounds).max().unwrap_or_default()
+        gateways.map(Engaged::max_empty_rounds).max().unwrap_or_default()
     }
 
-    /// Runs until `done`, or until then; returns whether it is done.
+    /// Runs until `done`, or until `until`; returns whether it is done.
     ///
     /// # Errors
-    /// What a gateway has done wrong.
+    /// Returns a gateway's violation.
     pub(super) fn run(
         &mut self,
         until: Instant,
@@ -199,7 +199,7 @@ impl World {
             self.places[node].gateway = Some(gateway);
         }
         let Some(gateway) = &mut self.places[node].gateway else { return Ok(()) };
-        let news = gateway.take_news(now, &self.net, node);
+        let news = gateway.handle_readiness(now, &self.net, node);
         if !news && now < gateway.next {
             return Ok(());
         }
@@ -217,7 +217,7 @@ impl World {
     }
 }
 
-/// The configuration in `text`; what it says of this machine is no part of a simulation.
+/// Parses the configuration in `text`; settings of the host machine are ignored.
 fn parse(text: &str) -> Result<Config, String> {
     let mut config = Config::parse("storm.toml", text).map_err(|all| all.to_string())?;
     if let Role::Hub(hub) = &mut config.role {

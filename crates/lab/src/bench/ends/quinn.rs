@@ -59,7 +59,7 @@ pub fn quinn_serve(address: SocketAddr) -> io::Result<()> {
 }
 
 /// Receives from [`quinn_serve`] for `settling`, prints a line, and after `length` the number of
-/// octets that have come meanwhile; then goes on until the process ends.
+/// octets received meanwhile; then continues until the process ends.
 ///
 /// # Errors
 /// When the server cannot be reached, or the connection ends.

@@ -21,7 +21,7 @@ const OCTETS: usize = 64;
 const CONNECTIONS: u64 = 10_000;
 /// Connections at once.
 const MANY: usize = 100;
-/// The load beside which the latency of requests is measured, as a fraction of the rate that one
+/// The load during the measurement of request latency, as a fraction of the rate that one
 /// flow reaches through the gateways.
 const LOAD: f64 = 0.1;
 /// Time between two requests.

@@ -1,5 +1,5 @@
-//! `bentpipe bench gateway`, `connect` and `idle`: what gateways do at most, and what that costs,
-//! beside other systems.
+//! `bentpipe bench gateway`, `connect` and `idle`: maximum load of gateways and its cost, compared with
+//! other systems.
 //!
 //! ```text
 //!   client ──── terminal ════ hub ──── server     four namespaces joined by veth, no impairment

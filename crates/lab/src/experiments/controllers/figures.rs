@@ -79,7 +79,7 @@ fn draw(results: &Results, cases: &[Case], live: &Live) -> String {
         text(&mut svg, (x, TOP - 10.0), "middle", 14, *way == "steady", way);
     }
     let label_x = LEFT + COLUMN * 1.5;
-    text(&mut svg, (label_x, 22.0), "middle", 11, false, "told the rate");
+    text(&mut svg, (label_x, 22.0), "middle", 11, false, "rate configured");
     rule(&mut svg, LEFT + 6.0, LEFT + 3.0 * COLUMN - 6.0, 28.0);
     let mut y = TOP;
     for (study, heading) in STUDIES {

@@ -4,8 +4,8 @@
 //! send a proxy request octet by octet; clients that send random octets; silent clients, which only
 //! connect; and SYNs without a sender.
 
-use super::super::bed::{Bed, CONNECT, SOCKS, Setup, Side};
 use super::super::load::{Load, LoadConfig, Tally};
+use super::super::network::{CONNECT, SOCKS, Setup, Side, TestNetwork};
 use super::super::{ProofConfig, Verdict, failed, sleep_ms};
 use super::Watch;
 use crate::LabError;
@@ -26,15 +26,16 @@ const LIMITS: &str = "handshake = \"2s\"\nconnect = \"4s\"\nconnections = 4000\n
 
 pub(in super::super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), LabError> {
     let setup = Setup { accept: "confirm", limits: LIMITS, ..Setup::new(config.seed) };
-    let mut bed = Bed::new(&setup)?;
-    let settled = bed
+    let mut network = TestNetwork::new(&setup)?;
+    let settled = network
         .net
         .client
         .run(|| Netlink::open().and_then(|mut net| net.add_address("eth0", ADDRESS.into(), 24)));
     settled.map_err(|error| LabError::Proof(error.to_string()))?;
-    let load = Load::start(&bed, LoadConfig { workers: 10, ..LoadConfig::new(config.seed) });
+    let load = Load::start(&network, LoadConfig { workers: 10, ..LoadConfig::new(config.seed) });
     sleep_ms(1_500);
-    let mut watches = [Watch::new(&mut bed, Side::Terminal)?, Watch::new(&mut bed, Side::Hub)?];
+    let mut watches =
+        [Watch::new(&mut network, Side::Terminal)?, Watch::new(&mut network, Side::Hub)?];
     let many = if config.quick { 500 } else { 2_000 };
     let mut random = RngStream::new(config.seed, 0, "hostile client");
 
@@ -42,30 +43,30 @@ pub(in super::super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Resu
         [("slow", slow), ("garbage", garbage), ("silent", silent), ("half_open", half_open)];
     for (name, kind) in kinds {
         let before = load.so_far();
-        let attempts = kind(&bed, many, &mut random)?;
+        let attempts = kind(&network, many, &mut random)?;
         for watch in &mut watches {
-            watch.look(&mut bed)?;
+            watch.look(&mut network)?;
         }
         sleep_ms(500);
         let now = load.so_far();
         verdict.figure(&format!("{name}_attempts"), attempts as f64);
         figures(name, &before, &now, verdict);
     }
-    let tally = load.finish(&bed);
+    let tally = load.finish(&network);
     verdict.demand(tally.reset == 0, "no honest connection is reset");
     // A SYN that was dropped among thousands is retransmitted after one second.
     verdict.demand(
         tally.refused * 50 <= tally.started,
         "of the honest client's connections 98 % and more are opened",
     );
-    verdict.judge(tally);
+    verdict.evaluate(tally);
     // Until the last attempts have timed out.
     sleep_ms(if config.quick { 8_000 } else { 15_000 });
-    watches.into_iter().try_for_each(|watch| watch.judge(&mut bed, verdict))
+    watches.into_iter().try_for_each(|watch| watch.evaluate(&mut network, verdict))
 }
 
 /// An attack with a number of attempts; returns the number that it made.
-type Kind = fn(&Bed, usize, &mut RngStream) -> Result<usize, LabError>;
+type Kind = fn(&TestNetwork, usize, &mut RngStream) -> Result<usize, LabError>;
 
 fn figures(name: &str, before: &Tally, now: &Tally, verdict: &mut Verdict) {
     let complete = now.complete - before.complete;
@@ -83,14 +84,14 @@ fn open(to: SocketAddr) -> Option<TcpStream> {
     Some(socket.into())
 }
 
-fn open_many(bed: &Bed, count: usize, to: &[SocketAddr]) -> Vec<TcpStream> {
-    bed.net.client.run(|| to.iter().cycle().take(count).filter_map(|to| open(*to)).collect())
+fn open_many(network: &TestNetwork, count: usize, to: &[SocketAddr]) -> Vec<TcpStream> {
+    network.net.client.run(|| to.iter().cycle().take(count).filter_map(|to| open(*to)).collect())
 }
 
 /// Sends requests octet by octet without completing them.
-fn slow(bed: &Bed, count: usize, _: &mut RngStream) -> Result<usize, LabError> {
-    let proxies = [bed.proxy(SOCKS), bed.proxy(CONNECT)];
-    let mut streams = open_many(bed, count, &proxies);
+fn slow(network: &TestNetwork, count: usize, _: &mut RngStream) -> Result<usize, LabError> {
+    let proxies = [network.proxy(SOCKS), network.proxy(CONNECT)];
+    let mut streams = open_many(network, count, &proxies);
     let words: [&[u8]; 2] =
         [b"\x05\xff\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", b"CONNECT a."];
     for round in 0..20 {
@@ -103,10 +104,10 @@ fn slow(bed: &Bed, count: usize, _: &mut RngStream) -> Result<usize, LabError> {
     Ok(count)
 }
 
-fn garbage(bed: &Bed, count: usize, random: &mut RngStream) -> Result<usize, LabError> {
-    let places = [bed.proxy(SOCKS), bed.proxy(CONNECT), bed.server()];
+fn garbage(network: &TestNetwork, count: usize, random: &mut RngStream) -> Result<usize, LabError> {
+    let places = [network.proxy(SOCKS), network.proxy(CONNECT), network.server()];
     for chunk in 0..count.div_ceil(50) {
-        let mut streams = open_many(bed, 50, &places[chunk % 3..][..1]);
+        let mut streams = open_many(network, 50, &places[chunk % 3..][..1]);
         let mut noise = vec![0; 4096];
         for stream in &mut streams {
             noise.iter_mut().for_each(|octet| *octet = random.next_u64() as u8);
@@ -117,18 +118,22 @@ fn garbage(bed: &Bed, count: usize, random: &mut RngStream) -> Result<usize, Lab
     Ok(count)
 }
 
-fn silent(bed: &Bed, count: usize, _: &mut RngStream) -> Result<usize, LabError> {
-    let places = [bed.server(), bed.proxy(SOCKS)];
-    let streams = open_many(bed, count, &places);
+fn silent(network: &TestNetwork, count: usize, _: &mut RngStream) -> Result<usize, LabError> {
+    let places = [network.server(), network.proxy(SOCKS)];
+    let streams = open_many(network, count, &places);
     sleep_ms(2_000);
     drop(streams);
     Ok(count)
 }
 
 /// Sends SYNs from unused ports and addresses.
-fn half_open(bed: &Bed, count: usize, random: &mut RngStream) -> Result<usize, LabError> {
+fn half_open(
+    network: &TestNetwork,
+    count: usize,
+    random: &mut RngStream,
+) -> Result<usize, LabError> {
     let count = count * 10;
-    let raw = bed.net.client.run(|| {
+    let raw = network.net.client.run(|| {
         // IPPROTO_RAW: the packet includes the IP header.
         Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::from(255)))
     });

@@ -1,7 +1,7 @@
 //! A hub with the right key that sends invalid data to an honest terminal.
 
-use super::super::bed::{Bed, PORT, Setup, Side};
 use super::super::load::{Load, LoadConfig};
+use super::super::network::{PORT, Setup, Side, TestNetwork};
 use super::super::{ProofConfig, Verdict, failed, noise, sleep_ms};
 use super::Watch;
 use super::wild::{Pace, Wild};
@@ -21,22 +21,22 @@ use xstp::session::{Session, SessionConfig};
 const EVERY: Span = Span::from_millis(1);
 
 pub(in super::super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), LabError> {
-    let mut bed = Bed::new(&Setup::new(config.seed))?;
+    let mut network = TestNetwork::new(&Setup::new(config.seed))?;
     sleep_ms(500);
-    let mut watch = Watch::new(&mut bed, Side::Terminal)?;
-    bed.kill(Side::Hub);
+    let mut watch = Watch::new(&mut network, Side::Terminal)?;
+    network.kill(Side::Hub);
     let stop = Arc::new(AtomicBool::new(false));
-    let mut attack = Attack::new(&bed, config.seed)?;
+    let mut attack = Attack::new(&network, config.seed)?;
     let flag = Arc::clone(&stop);
-    let thread = bed.net.hub.spawn("wild hub", move || attack.run(&flag).map(|()| attack));
+    let thread = network.net.hub.spawn("wild hub", move || attack.run(&flag).map(|()| attack));
     // Clients connect during the attack; they must not receive wrong data.
-    let load = Load::start(&bed, LoadConfig { workers: 12, ..LoadConfig::new(config.seed) });
+    let load = Load::start(&network, LoadConfig { workers: 12, ..LoadConfig::new(config.seed) });
     // A hub may keep a client waiting while its session lasts: the limit is shorter than the time
     // limit of the load's clients, so that only clients of lost sessions wait longer.
     let looks = if config.quick { 10 } else { 80 };
     for _ in 0..looks {
         sleep_ms(500);
-        watch.look(&mut bed)?;
+        watch.look(&mut network)?;
     }
     stop.store(true, Ordering::Relaxed);
     let gone = |_| LabError::Proof("the wild hub panicked".to_owned());
@@ -45,23 +45,23 @@ pub(in super::super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Resu
     verdict.figure("wild_payloads", attack.wild.sent as f64);
     verdict.figure("sessions", attack.sessions as f64);
     verdict.figure("heard_from_terminal", attack.heard as f64);
-    verdict.demand(attack.wild.sent > 100, "wild payloads are sent inside an association");
+    verdict.demand(attack.wild.sent > 100, "malformed payloads are sent inside an association");
     // With the real hub everything must work immediately.
     let from = load.so_far();
-    bed.start(Side::Hub)?;
-    let back = bed.await_path(Span::from_secs(30))?;
+    network.start(Side::Hub)?;
+    let back = network.await_path(Span::from_secs(30))?;
     sleep_ms(2_000);
-    let tally = load.finish(&bed);
+    let tally = load.finish(&network);
     verdict.figure("new_connection_after_s", back.as_secs_f64());
-    verdict.demand(back <= Span::from_secs(10), "connections are carried within 10 s of its end");
+    verdict.demand(back <= Span::from_secs(10), "connections are relayed within 10 s of its end");
     verdict.demand(tally.complete > from.complete, "clients are served again");
     // The hub is trusted for what servers have sent. The terminal must not fail, and clients must
     // not hang.
     verdict.demand(tally.hung == 0, "no client hangs");
-    verdict.note(format!("ended early by the hostile hub's word: {}", tally.truncated));
+    verdict.note(format!("ended early by the hostile hub: {}", tally.truncated));
     verdict.load = Some(tally);
     sleep_ms(3_000);
-    watch.judge(&mut bed, verdict)
+    watch.evaluate(&mut network, verdict)
 }
 
 struct Attack {
@@ -77,8 +77,8 @@ struct Attack {
 }
 
 impl Attack {
-    fn new(bed: &Bed, seed: u64) -> Result<Self, LabError> {
-        let security = noise(bed.hub_key.clone(), "site", bed.terminal_key.public())?;
+    fn new(network: &TestNetwork, seed: u64) -> Result<Self, LabError> {
+        let security = noise(network.hub_key.clone(), "site", network.terminal_key.public())?;
         let config = SessionConfig::gateway(BitRate::from_mbps(20));
         Ok(Self {
             hub: Hub::new(Config { security, ..Config::new("hub") }, SystemEntropy),

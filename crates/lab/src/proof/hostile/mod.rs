@@ -5,7 +5,7 @@ pub(super) mod hub;
 pub(super) mod terminal;
 mod wild;
 
-use super::bed::{Bed, Side};
+use super::network::{Side, TestNetwork};
 use crate::LabError;
 use crate::live::Usage;
 
@@ -22,23 +22,27 @@ struct Watch {
 }
 
 impl Watch {
-    fn new(bed: &mut Bed, side: Side) -> Result<Self, LabError> {
-        let before = bed.usage(side)?;
+    fn new(network: &mut TestNetwork, side: Side) -> Result<Self, LabError> {
+        let before = network.usage(side)?;
         Ok(Self { side, before, highest: before })
     }
 
-    fn look(&mut self, bed: &mut Bed) -> Result<(), LabError> {
-        bed.check()?;
-        let now = bed.usage(self.side)?;
+    fn look(&mut self, network: &mut TestNetwork) -> Result<(), LabError> {
+        network.check()?;
+        let now = network.usage(self.side)?;
         self.highest.resident = self.highest.resident.max(now.resident);
         self.highest.descriptors = self.highest.descriptors.max(now.descriptors);
         Ok(())
     }
 
     /// Evaluates the used resources, and whether they were released.
-    fn judge(mut self, bed: &mut Bed, verdict: &mut super::Verdict) -> Result<(), LabError> {
-        self.look(bed)?;
-        let after = bed.usage(self.side)?;
+    fn evaluate(
+        mut self,
+        network: &mut TestNetwork,
+        verdict: &mut super::Verdict,
+    ) -> Result<(), LabError> {
+        self.look(network)?;
+        let after = network.usage(self.side)?;
         let name = self.side.name();
         let more = self.highest.resident.saturating_sub(self.before.resident);
         let mut figure = |what: &str, value: f64| verdict.figure(&format!("{name}_{what}"), value);
@@ -48,7 +52,7 @@ impl Watch {
         figure("descriptors_highest", self.highest.descriptors as f64);
         figure("descriptors_after", after.descriptors as f64);
         figure("cpu_s", after.cpu - self.before.cpu);
-        verdict.demand(more <= MOST, &format!("memory of the {name} stays within a bound"));
+        verdict.demand(more <= MOST, &format!("memory of the {name} is bounded"));
         verdict.demand(
             after.descriptors <= self.before.descriptors + 1,
             &format!("the {name} has let go of all connections"),

@@ -1,7 +1,7 @@
 //! A terminal with a valid key that sends invalid data, parallel to an honest one.
 
-use super::super::bed::{Bed, PORT, Setup, Side};
 use super::super::load::{Load, LoadConfig};
+use super::super::network::{PORT, Setup, Side, TestNetwork};
 use super::super::{ProofConfig, Verdict, failed, noise, sleep_ms};
 use super::Watch;
 use super::wild::{Pace, Wild};
@@ -21,36 +21,39 @@ use xstp::session::{Session, SessionConfig};
 const EVERY: Span = Span::from_millis(1);
 
 pub(in super::super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), LabError> {
-    let mut bed = Bed::new(&Setup::new(config.seed))?;
-    let load = Load::start(&bed, LoadConfig { workers: 12, ..LoadConfig::new(config.seed) });
+    let mut network = TestNetwork::new(&Setup::new(config.seed))?;
+    let load = Load::start(&network, LoadConfig { workers: 12, ..LoadConfig::new(config.seed) });
     sleep_ms(1_500);
-    let mut watch = Watch::new(&mut bed, Side::Hub)?;
+    let mut watch = Watch::new(&mut network, Side::Hub)?;
     let stop = Arc::new(AtomicBool::new(false));
-    let mut attack = Attack::new(&bed, config.seed)?;
+    let mut attack = Attack::new(&network, config.seed)?;
     let flag = Arc::clone(&stop);
     // From the server's side of the hub, so that the satellite does not limit the rate.
-    let thread = bed.net.server.spawn("wild terminal", move || {
+    let thread = network.net.server.spawn("wild terminal", move || {
         let result = attack.run(&flag);
         result.map(|()| attack)
     });
     let looks = if config.quick { 10 } else { 120 };
     for _ in 0..looks {
         sleep_ms(500);
-        watch.look(&mut bed)?;
+        watch.look(&mut network)?;
     }
     stop.store(true, Ordering::Relaxed);
     let gone = |_| LabError::Proof("the wild terminal panicked".to_owned());
     let attack = thread.join().map_err(gone)?.map_err(failed("the wild terminal"))?;
-    let tally = load.finish(&bed);
+    let tally = load.finish(&network);
     verdict.figure("wild_payloads", attack.wild.sent as f64);
     verdict.figure("sessions", attack.sessions as f64);
     verdict.figure("heard_from_hub", attack.wild.delivered as f64);
-    verdict.demand(attack.wild.sent > 100, "wild payloads are sent inside an association");
-    verdict.demand(attack.heard > 0, "the hub answers their session");
-    verdict.demand(tally.reset + tally.refused == 0, "the honest terminal is unharmed");
-    verdict.judge(tally);
+    verdict.demand(attack.wild.sent > 100, "malformed payloads are sent inside an association");
+    verdict.demand(attack.heard > 0, "the hub responds in their session");
+    verdict.demand(
+        tally.reset + tally.refused == 0,
+        "connections of the honest terminal are not affected",
+    );
+    verdict.evaluate(tally);
     sleep_ms(3_000);
-    watch.judge(&mut bed, verdict)
+    watch.evaluate(&mut network, verdict)
 }
 
 struct Attack {
@@ -65,8 +68,8 @@ struct Attack {
 }
 
 impl Attack {
-    fn new(bed: &Bed, seed: u64) -> Result<Self, LabError> {
-        let security = noise(bed.wild_key.clone(), "hub", bed.hub_key.public())?;
+    fn new(network: &TestNetwork, seed: u64) -> Result<Self, LabError> {
+        let security = noise(network.wild_key.clone(), "hub", network.hub_key.public())?;
         let clock = Clock::new();
         let config =
             Config { security, wall_clock_ns: clock.epoch_unix_ns(), ..Config::new("wild") };

@@ -18,14 +18,14 @@ const THREADS: usize = 2;
 
 /// Route of a client to its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Route {
     /// An intercepted connection.
     Intercepted,
     /// The SOCKS5 proxy at this address.
     Socks(SocketAddr),
 }
 
-impl Way {
+impl Route {
     /// Connects from `client`; returns the connection and the octets of the proxy request for
     /// `server`.
     pub(super) fn open(
@@ -70,12 +70,12 @@ pub(super) struct Hoard {
 
 impl Hoard {
     /// Starts clients on `host` at these addresses.
-    pub(super) fn start(host: &Host, clients: &[IpAddr], way: Way, server: SocketAddr) -> Self {
+    pub(super) fn start(host: &Host, clients: &[IpAddr], route: Route, server: SocketAddr) -> Self {
         let (stop, attempts) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let threads = (0..THREADS).map(|_| {
             let (stop, attempts) = (Arc::clone(&stop), Arc::clone(&attempts));
             let clients = clients.to_vec();
-            host.spawn("hoard", move || hoard(&clients, way, server, &stop, &attempts))
+            host.spawn("hoard", move || hoard(&clients, route, server, &stop, &attempts))
         });
         let threads = threads.collect();
         Self { stop, attempts, threads }
@@ -94,7 +94,7 @@ impl Hoard {
 
 fn hoard(
     clients: &[IpAddr],
-    way: Way,
+    route: Route,
     server: SocketAddr,
     stop: &AtomicBool,
     attempts: &AtomicU64,
@@ -104,7 +104,7 @@ fn hoard(
     while !stop.load(Ordering::Relaxed) {
         for client in clients {
             attempts.fetch_add(1, Ordering::Relaxed);
-            let opened = way.open(*client, server, Duration::from_millis(300));
+            let opened = route.open(*client, server, Duration::from_millis(300));
             if let Ok(stream) = opened
                 && stream.set_nonblocking(true).is_ok()
             {

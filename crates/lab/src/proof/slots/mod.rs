@@ -6,11 +6,11 @@
 
 mod hoard;
 
-use super::bed::{Bed, PORT, SOCKS, Setup, Side};
+use super::network::{PORT, SOCKS, Setup, Side, TestNetwork};
 use super::{ProofConfig, Verdict, failed, sleep_ms};
 use crate::LabError;
 use crate::live::Gateway;
-use hoard::{Hoard, Way, echo_server, silent_server};
+use hoard::{Hoard, Route, echo_server, silent_server};
 use rt::Clock;
 use rt::netlink::Netlink;
 use serde_json::Value;
@@ -42,30 +42,30 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
         terminal_tables: format!("[control]\nsocket = {:?}\n", control.display().to_string()),
         ..Setup::new(config.seed)
     };
-    let mut bed = Bed::new(&setup)?;
-    let clients = addressed(&bed)?;
-    silent_server(&bed.net.server, SILENT)?;
-    echo_server(&bed.net.server, ECHO)?;
+    let mut network = TestNetwork::new(&setup)?;
+    let clients = addressed(&network)?;
+    silent_server(&network.net.server, SILENT)?;
+    echo_server(&network.net.server, ECHO)?;
     verdict.figure("round_trip_s", ROUND_TRIP.as_secs_f64());
     let count = if config.quick { 4 } else { 12 };
-    let proxy = Way::Socks(bed.proxy(SOCKS));
+    let proxy = Route::Socks(network.proxy(SOCKS));
     let (two, twenty) = (&clients.hostile[..2], &clients.hostile[..]);
-    for (name, hostile, way) in [
-        ("two", two, Way::Intercepted),
+    for (name, hostile, route) in [
+        ("two", two, Route::Intercepted),
         ("two_socks", two, proxy),
-        ("twenty", twenty, Way::Intercepted),
+        ("twenty", twenty, Route::Intercepted),
         ("twenty_socks", twenty, proxy),
     ] {
         let silent = SocketAddr::new(server(), SILENT);
-        let hoard = Hoard::start(&bed.net.client, hostile, way, silent);
-        newcomer(&bed, &clients, way, (name, count), verdict);
+        let hoard = Hoard::start(&network.net.client, hostile, route, silent);
+        newcomer(&network, &clients, route, (name, count), verdict);
         finish(hoard, name, verdict)?;
-        bed.check()?;
+        network.check()?;
     }
-    another_terminal(&mut bed, &clients, count, verdict)?;
-    without_descriptors(&mut bed, &clients, &control, verdict)?;
-    let said = bed.said(Side::Terminal);
-    verdict.demand(said.contains("limit="), "the log names who was refused, and by which limit");
+    another_terminal(&mut network, &clients, count, verdict)?;
+    without_descriptors(&mut network, &clients, &control, verdict)?;
+    let said = network.said(Side::Terminal);
+    verdict.demand(said.contains("limit="), "the log has refused clients and the limit");
     Ok(())
 }
 
@@ -80,12 +80,12 @@ struct Clients {
 }
 
 /// Assigns all these addresses to the client's host.
-fn addressed(bed: &Bed) -> Result<Clients, LabError> {
+fn addressed(network: &TestNetwork) -> Result<Clients, LabError> {
     let clients = Clients {
         hostile: (66..86).map(|last| Ipv4Addr::new(10, 1, 0, last).into()).collect(),
         newcomer: Ipv4Addr::new(10, 1, 0, 99).into(),
     };
-    let settled = bed.net.client.run(|| {
+    let settled = network.net.client.run(|| {
         let mut net = Netlink::open()?;
         let mut all = clients.hostile.iter().chain([&clients.newcomer]);
         all.try_for_each(|address| net.add_address("eth0", *address, 24))
@@ -97,9 +97,9 @@ fn addressed(bed: &Bed) -> Result<Clients, LabError> {
 /// Waits until the hostile clients have as many connections as possible; then the new client opens
 /// some, which must all stay open.
 fn newcomer(
-    bed: &Bed,
+    network: &TestNetwork,
     clients: &Clients,
-    way: Way,
+    route: Route,
     (name, count): (&str, usize),
     verdict: &mut Verdict,
 ) {
@@ -107,14 +107,14 @@ fn newcomer(
     let (mut kept, mut times) = (Vec::new(), Vec::new());
     let mut refused = 0;
     for _ in 0..count {
-        match bed.net.client.run(|| answered(way, clients.newcomer)) {
+        match network.net.client.run(|| answered(route, clients.newcomer)) {
             Ok((stream, time)) => {
                 kept.push(stream);
                 times.push(time);
             }
             Err(error) => {
                 refused += 1;
-                verdict.note(format!("{name}: the newcomer is not connected: {error}"));
+                verdict.note(format!("{name}: the new client is not connected: {error}"));
             }
         }
         sleep_ms(300);
@@ -125,21 +125,21 @@ fn newcomer(
     let seconds = |time: Option<&Span>| time.map_or(f64::NAN, |time| time.as_secs_f64());
     verdict.figure(&format!("{name}_newcomer_s"), seconds(times.get(times.len() / 2)));
     verdict.figure(&format!("{name}_newcomer_worst_s"), seconds(times.last()));
-    verdict.demand(refused == 0, &format!("the newcomer gets its connections ({name})"));
-    verdict.demand(lost == 0, &format!("the newcomer keeps its connections ({name})"));
+    verdict.demand(refused == 0, &format!("the new client gets its connections ({name})"));
+    verdict.demand(lost == 0, &format!("the new client keeps its connections ({name})"));
     let in_time = times.len() == count && times.iter().all(|time| *time <= PATIENCE);
-    verdict.demand(in_time, &format!("the newcomer has its answer in a round trip ({name})"));
+    verdict.demand(in_time, &format!("the new client has its response in a round trip ({name})"));
 }
 
 /// A connection with the server's first response, and the time until then.
-fn answered(way: Way, client: IpAddr) -> std::io::Result<(TcpStream, Span)> {
+fn answered(route: Route, client: IpAddr) -> std::io::Result<(TcpStream, Span)> {
     let clock = Clock::new();
     let from = clock.now();
     let patience = Duration::from_secs(8);
-    let mut stream = way.open(client, SocketAddr::new(server(), ECHO), patience)?;
+    let mut stream = route.open(client, SocketAddr::new(server(), ECHO), patience)?;
     stream.set_read_timeout(Some(patience))?;
     stream.set_nodelay(true)?;
-    let mut answer = vec![0; way.answer_len()];
+    let mut answer = vec![0; route.answer_len()];
     stream.read_exact(&mut answer)?;
     if answer.get(3).is_some_and(|code| *code != 0) {
         return Err(std::io::Error::other(format!("the proxy says {}", answer[3])));
@@ -165,7 +165,7 @@ fn finish(hoard: Hoard, name: &str, verdict: &mut Verdict) -> Result<(), LabErro
 
 /// Starts a second terminal whose twenty clients use all slots of the hub.
 fn another_terminal(
-    bed: &mut Bed,
+    network: &mut TestNetwork,
     clients: &Clients,
     count: usize,
     verdict: &mut Verdict,
@@ -175,38 +175,39 @@ fn another_terminal(
         "role = \"terminal\"\nprivate_key = \"{}\"\naccept = \"early\"\n\
          [link]\npeer = \"{}:{PORT}\"\npeer_public_key = \"{}\"\nround_trip = \"10ms\"\n\
          [socks5]\nlisten = \"{proxy}\"\n[limits]\ndrain = \"0s\"\nconnections = 4000\n",
-        bed.wild_key.to_text(),
+        network.wild_key.to_text(),
         addresses::HUB.0,
-        bed.hub_key.public(),
+        network.hub_key.public(),
     );
-    let host: &Host = &bed.net.server;
+    let host: &Host = &network.net.server;
     let _second = Gateway::start(Some(host), "terminal", &text)?;
     sleep_ms(1_000);
     let hostile: Vec<IpAddr> = (2..22).map(|last| Ipv4Addr::new(127, 0, 0, last).into()).collect();
     let silent = SocketAddr::new(server(), SILENT);
-    let hoard = Hoard::start(host, &hostile, Way::Socks(proxy), silent);
-    newcomer(bed, clients, Way::Intercepted, ("at_the_hub", count), verdict);
+    let hoard = Hoard::start(host, &hostile, Route::Socks(proxy), silent);
+    newcomer(network, clients, Route::Intercepted, ("at_the_hub", count), verdict);
     finish(hoard, "at_the_hub", verdict)?;
-    bed.check()
+    network.check()
 }
 
 /// Limits the terminal to a few more descriptors than it uses, which two clients take.
 fn without_descriptors(
-    bed: &mut Bed,
+    network: &mut TestNetwork,
     clients: &Clients,
     control: &Path,
     verdict: &mut Verdict,
 ) -> Result<(), LabError> {
-    let process = bed.process(Side::Terminal);
-    let most = bed.usage(Side::Terminal)?.descriptors + 100;
+    let process = network.process(Side::Terminal);
+    let most = network.usage(Side::Terminal)?.descriptors + 100;
     let limit = format!("--nofile={most}:{most}");
     let set = Command::new("prlimit").args(["--pid", &process.to_string(), &limit]).status();
     let set = set.map_err(failed("prlimit"))?;
     verdict.demand(set.success(), "the number of descriptors is bounded");
     let silent = SocketAddr::new(server(), SILENT);
-    let hoard = Hoard::start(&bed.net.client, &clients.hostile[..2], Way::Intercepted, silent);
-    newcomer(bed, clients, Way::Intercepted, ("without_descriptors", 3), verdict);
-    let used = bed.usage(Side::Terminal)?.descriptors;
+    let hoard =
+        Hoard::start(&network.net.client, &clients.hostile[..2], Route::Intercepted, silent);
+    newcomer(network, clients, Route::Intercepted, ("without_descriptors", 3), verdict);
+    let used = network.usage(Side::Terminal)?.descriptors;
     verdict.figure("descriptors", used as f64);
     verdict.demand(used + 4 >= most, "the terminal has no descriptors left");
     let status = status(control);

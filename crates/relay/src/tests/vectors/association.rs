@@ -1,4 +1,4 @@
-//! Datagrams of the association: handshakes in both suites, and what is sealed under their keys.
+//! Datagrams of the association: handshakes in both suites, and data sealed under their keys.
 
 use super::{check, hex};
 use association::{
@@ -26,7 +26,8 @@ const LIMITS: Limits = Limits {
     capabilities: Capabilities::ALL,
 };
 
-/// Known bytes, each draw of which is kept: a private key is found there by its public half.
+/// A deterministic generator whose draws are recorded, so that a private key can be looked up by
+/// its public key.
 #[derive(Clone, Debug)]
 struct Recorded {
     stream: RngStream,
@@ -38,7 +39,7 @@ impl Recorded {
         Self { stream: RngStream::new(seed, 0, "vectors"), drawn: Arc::default() }
     }
 
-    /// The private half of the ephemeral that stands in a handshake message.
+    /// Returns the private key of the ephemeral key in a handshake message.
     fn ephemeral(&self, message: &[u8]) -> Vec<u8> {
         let public = STANDARD.encode(&message[8..40]);
         let drawn = self.drawn.lock().expect("one thread");
@@ -75,7 +76,7 @@ fn noise(own: u64, name: &str, other: u64, preshared: &PresharedKey) -> Security
     Security::Noise(Arc::new(Keys::new(private(own), vec![known]).expect("keys")))
 }
 
-/// Both ends, and what they draw.
+/// Both ends, and their random draws.
 struct Pair {
     suite: &'static str,
     preshared: PresharedKey,
@@ -123,7 +124,7 @@ impl Pair {
         answer(&mut self.hub)
     }
 
-    /// What a vector says of the secrets that a handshake has.
+    /// Returns the secrets of a handshake, for a vector.
     fn given(&self, hello: &[u8], welcome: &[u8]) -> Value {
         if self.suite == "null" {
             return json!({ "name": "boat" });
@@ -137,7 +138,7 @@ impl Pair {
         })
     }
 
-    /// Seals a payload at one side, has the other open it, and returns the datagram.
+    /// Seals a payload at one side, opens it at the other, and returns the datagram.
     fn sealed(&mut self, to_terminal: Option<PeerId>, kind: Sealed, payload: &[u8]) -> Vec<u8> {
         let mut datagram = vec![0; OVERHEAD + payload.len()];
         datagram[8..8 + payload.len()].copy_from_slice(payload);
@@ -170,7 +171,7 @@ fn limits() -> Value {
     })
 }
 
-/// The keys of Split, or the null suite's seeds, as another implementation makes them.
+/// Returns the keys of Split, or the null suite's seeds, computed as another implementation would.
 fn split(pair: &Pair, hello: &[u8], welcome: &[u8]) -> Value {
     if pair.suite == "null" {
         let seed = |label: u8| {
@@ -200,7 +201,7 @@ fn split(pair: &Pair, hello: &[u8], welcome: &[u8]) -> Value {
     json!({ "from_terminal": hex(&up), "from_hub": hex(&down) })
 }
 
-/// snow's own algorithms, and no randomness: the ephemeral is known.
+/// snow's own algorithms, without randomness: the ephemeral key is known.
 struct NothingDrawn;
 
 impl CryptoResolver for NothingDrawn {
@@ -227,12 +228,12 @@ impl Random for NothingDrawn {
     }
 }
 
-/// The public half of `private(seed)`.
+/// Returns the public key of `private(seed)`.
 fn public(seed: u64) -> Vec<u8> {
     bytes_of(&private(seed).public().to_string())
 }
 
-/// The payload of a Hello, for the association that goes on.
+/// Returns the payload of a Hello, for an association that continues `continues`.
 fn hello_payload(continues: u64) -> Vec<u8> {
     let mut out = [WALL_CLOCK_NS.to_be_bytes(), continues.to_be_bytes()].concat();
     for value in [LIMITS.max_datagram, LIMITS.streams, LIMITS.minimum_credit, LIMITS.shared_credit]
@@ -253,7 +254,7 @@ fn vector(name: &str, clauses: &str, suite: &str, datagram: &[u8], more: Value) 
     out
 }
 
-/// A handshake and everything that is sealed under it.
+/// Returns vectors of a handshake and of data sealed under its keys.
 fn association(suite: &'static str, preshared: PresharedKey) -> Vec<Value> {
     let mut pair = Pair::new(suite, preshared);
     let hello = pair.hello(NOW);
@@ -312,7 +313,7 @@ fn association(suite: &'static str, preshared: PresharedKey) -> Vec<Value> {
     all
 }
 
-/// What a hub answers otherwise, or drops.
+/// Returns vectors of other responses of a hub, and of datagrams that it drops.
 fn refused(mut pair: Pair, hello: &[u8], data: &[u8]) -> Vec<Value> {
     let suite = pair.suite;
     let mut all = Vec::new();
@@ -361,7 +362,8 @@ fn refused(mut pair: Pair, hello: &[u8], data: &[u8]) -> Vec<Value> {
     all
 }
 
-/// A hub that is busy with others' Hellos, and a terminal that gets in by a cookie.
+/// Returns vectors of a hub under load by others' Hellos, and a terminal that is admitted by a
+/// cookie.
 fn cookie() -> Vec<Value> {
     let mut pair = Pair::new("noise", PresharedKey::NONE);
     for seed in 100..200 {
@@ -404,7 +406,7 @@ fn cookie() -> Vec<Value> {
     ]
 }
 
-/// A terminal whose clock was set back.
+/// Returns vectors of a terminal whose clock was set back.
 fn set_back() -> Vec<Value> {
     let mut pair = Pair::new("noise", PresharedKey::NONE);
     let hello = pair.hello(NOW);
@@ -443,7 +445,8 @@ fn set_back() -> Vec<Value> {
     )]
 }
 
-// The association's own tests name its clauses; this holds what they prove against the files.
+// The clauses are named by the association's own tests; this test compares the results with the
+// files.
 #[test]
 fn datagrams_are_those_of_the_vectors() {
     let secret = PresharedKey::generate(&mut RngStream::new(9, 0, "preshared"));

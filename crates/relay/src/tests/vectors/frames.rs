@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 const TERMINAL: StreamId = StreamId::new(300, false);
 const HUB: StreamId = StreamId::new(5, true);
 
-/// What a payload means: its frames up to the first that cannot be read.
+/// Returns the meaning of a payload: its frames up to the first malformed one.
 fn meaning(payload: &[u8]) -> (Vec<Value>, bool) {
     let (mut reader, mut frames) = (Reader::new(payload), Vec::new());
     while !reader.is_empty() {
@@ -79,7 +79,7 @@ fn opening(open: &Open) -> Value {
     json!({ "priority": open.priority as u8, "target": target, "source": source })
 }
 
-/// A payload that a writer has made.
+/// Returns a payload made by a writer.
 fn written(write: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
     let mut room = [0; 200];
     let mut writer = Writer::new(&mut room);

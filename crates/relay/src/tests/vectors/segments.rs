@@ -245,7 +245,7 @@ fn malformed() -> Vec<Value> {
     ]
 }
 
-// XSTP's own tests name its clauses; this holds what they prove against the files.
+// The clauses are named by XSTP's own tests; this test compares the results with the files.
 #[test]
 fn segments_are_those_of_the_vectors() {
     let all = [connections(), data_and_reports(), malformed()].concat();

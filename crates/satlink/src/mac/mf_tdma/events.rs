@@ -103,7 +103,7 @@ impl<F: Frame> MfTdma<F> {
                 continue;
             }
             let way = self.terminals[terminal].way;
-            self.terminals[terminal].told(frame, at + way, grant.slots);
+            self.terminals[terminal].on_plan(frame, at + way, grant.slots);
             for index in first..index {
                 let place = self.layout.place(index);
                 let sent_at = start + slot * u64::from(place.position) - way;

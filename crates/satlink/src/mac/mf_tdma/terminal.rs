@@ -114,7 +114,7 @@ impl<F> Terminal<F> {
     }
 
     /// Schedules the information about `slots` in `frame` for `heard_at`.
-    pub(super) fn told(&mut self, frame: u64, heard_at: Instant, slots: u32) {
+    pub(super) fn on_plan(&mut self, frame: u64, heard_at: Instant, slots: u32) {
         self.known.push_back(Known { frame, heard_at, left: slots });
     }
 

@@ -257,8 +257,8 @@ fn false_requests_cost_no_more_than_a_fair_share_and_are_visible() {
     let sum: u64 = had.iter().sum();
     assert!((1_340 * 19 / 20 - 20..1_380).contains(&sum), "{sum}");
     assert!(had.iter().max().unwrap() - had.iter().min().unwrap() <= 3, "{had:?}");
-    let (liar, honest) = (link.terminal(0), link.terminal(1));
-    assert!(liar.granted > 10 * liar.used, "{liar:?}");
+    let (greedy, honest) = (link.terminal(0), link.terminal(1));
+    assert!(greedy.granted > 10 * greedy.used, "{greedy:?}");
     assert!(honest.used * 100 > honest.granted * 95, "{honest:?}");
 }
 
@@ -284,7 +284,7 @@ fn vanished_terminal_loses_its_slots_and_may_log_on_again() {
     assert!(saturate(&mut link, &[1], 20_000)[0] > 0);
     link.log_off(at_ms(20_000), 0);
     drain(&mut link, at_ms(20_300));
-    assert!(!link.scheduler().is_logged_on(0), "told, it knows at once");
+    assert!(!link.scheduler().is_logged_on(0), "the notification ends the logon");
 }
 
 #[test]

@@ -68,7 +68,7 @@ struct Slot {
     /// Whether the peer opened it.
     passive: bool,
     awake: bool,
-    told: bool,
+    reported: bool,
     ended: bool,
     gone: bool,
     end: HeldFin,
@@ -167,7 +167,7 @@ impl Tcp {
             local,
             passive,
             awake: false,
-            told: false,
+            reported: false,
             ended: false,
             gone: false,
             end: HeldFin::default(),
@@ -207,8 +207,8 @@ impl Tcp {
         let Some(slot) = &mut self.slots[place as usize] else { return };
         while let Some(event) = slot.stream.endpoint.poll_event() {
             match event {
-                Event::Established if slot.passive && !slot.told => {
-                    slot.told = true;
+                Event::Established if slot.passive && !slot.reported => {
+                    slot.reported = true;
                     self.events.push_back(StreamEvent::Opened(slot.id));
                 }
                 Event::Closed(reason) => {
@@ -253,11 +253,11 @@ impl Tcp {
     }
 
     /// Handles the message that a segment of this transport exceeded the MTU of a link.
-    fn reduce_mtu(&mut self, now: Instant, told: &TooBig) {
-        let Some(&place) = self.by_peer.get(&(told.to, told.from)) else { return };
+    fn reduce_mtu(&mut self, now: Instant, notice: &TooBig) {
+        let Some(&place) = self.by_peer.get(&(notice.to, notice.from)) else { return };
         if let Some(slot) = &mut self.slots[place as usize] {
-            told.tell(now, &mut slot.stream.endpoint);
-            self.cache.learn(cache_key(told.to), &mut slot.stream.endpoint);
+            notice.tell(now, &mut slot.stream.endpoint);
+            self.cache.learn(cache_key(notice.to), &mut slot.stream.endpoint);
             self.wake(place);
         }
     }
@@ -349,8 +349,8 @@ impl Streams for Tcp {
 
 impl Transport for Tcp {
     fn wants(&self, packet: &Packet) -> bool {
-        if let Some(told) = packet.too_big() {
-            return self.by_peer.contains_key(&(told.to, told.from));
+        if let Some(notice) = packet.too_big() {
+            return self.by_peer.contains_key(&(notice.to, notice.from));
         }
         if packet.segment().is_none() {
             return false;
@@ -360,8 +360,8 @@ impl Transport for Tcp {
     }
 
     fn handle_packet(&mut self, now: Instant, packet: &mut Packet) {
-        if let Some(told) = packet.too_big() {
-            self.reduce_mtu(now, &told);
+        if let Some(notice) = packet.too_big() {
+            self.reduce_mtu(now, &notice);
             return;
         }
         match self.slot_for(packet) {

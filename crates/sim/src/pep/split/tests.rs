@@ -232,7 +232,7 @@ fn end_is_never_acknowledged_if_data_is_lost() {
         };
         assert!(!run.net.run_while(at(2_000), |net| !takes_it_for_whole(net)));
         assert!(run.net.node::<Receiver>(server).application.received() < BYTES);
-        assert!(run.net.node::<Sender>(user).application.over().is_some(), "it was told");
+        assert!(run.net.node::<Sender>(user).application.over().is_some(), "it was notified");
     }
     check(stp);
     check(tcp);

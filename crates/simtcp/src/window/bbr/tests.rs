@@ -7,13 +7,13 @@ const RATE: f64 = 1e6;
 
 /// A path of `RATE` and 100 ms: in each call, a round, the window is acknowledged at up to the
 /// path's rate.
-struct Bed {
+struct Harness {
     bbr: Bbr,
     at: Instant,
     delivered: u64,
 }
 
-impl Bed {
+impl Harness {
     fn new() -> Self {
         let bbr = Bbr::new(Levels::new(MSS, 10 * MSS, None));
         Self { bbr, at: Instant::ZERO, delivered: 0 }
@@ -48,27 +48,27 @@ impl Bed {
 
 #[test]
 fn startup_doubles_until_three_rounds_bring_nothing_and_drain_empties_the_queue() {
-    let mut bed = Bed::new();
+    let mut harness = Harness::new();
     let mut rates = std::vec::Vec::new();
-    while bed.bbr.mode == Mode::Startup {
-        bed.round();
-        rates.push((bed.bbr.bandwidth.max() / 1e4) as u64);
+    while harness.bbr.mode == Mode::Startup {
+        harness.round();
+        rates.push((harness.bbr.bandwidth.max() / 1e4) as u64);
         assert!(rates.len() < 20, "{rates:?}");
     }
     // 10 segments in 100 ms are 1/10; doubled each round up to the path's rate; then three rounds
     // more.
     assert_eq!(rates[..5], [10, 20, 40, 80, 100]);
     assert_eq!(rates.len(), 8, "{rates:?}");
-    assert_eq!((bed.bbr.mode, bed.bbr.full), (Mode::Drain, true));
+    assert_eq!((harness.bbr.mode, harness.bbr.full), (Mode::Drain, true));
     // Paced at 1/2.885 of 1 MB/s less 1 %.
-    assert!((bed.bbr.pacing_rate() - 343_154.0).abs() < 10.0, "{}", bed.bbr.pacing_rate());
-    bed.round();
-    assert_eq!(bed.bbr.mode, Mode::ProbeBandwidth);
+    assert!((harness.bbr.pacing_rate() - 343_154.0).abs() < 10.0, "{}", harness.bbr.pacing_rate());
+    harness.round();
+    assert_eq!(harness.bbr.mode, Mode::ProbeBandwidth);
     // Twice a bandwidth-delay product of 100 segments, three bursts of two, two more when it
     // probes; and the data acknowledged in excess of the rate: these acknowledgements are of 1/10
     // of the window.
-    bed.round();
-    let window = bed.bbr.levels().window() / MSS;
+    harness.round();
+    let window = harness.bbr.levels().window() / MSS;
     assert!((206..=208 + 40).contains(&window), "{window}");
 }
 
@@ -101,51 +101,55 @@ fn each_phase_ends_by_its_own_rule() {
 
 #[test]
 fn expired_min_rtt_is_measured_again_with_four_segments() {
-    let mut bed = Bed::new();
-    while bed.bbr.mode != Mode::ProbeBandwidth {
-        bed.round();
+    let mut harness = Harness::new();
+    while harness.bbr.mode != Mode::ProbeBandwidth {
+        harness.round();
     }
     // The queue of probing hides min_rtt from then on.
-    bed.bbr.round_trip = Some(Span::from_millis(99));
+    harness.bbr.round_trip = Some(Span::from_millis(99));
     let mut windows = std::vec::Vec::new();
     for _ in 0..140 {
-        bed.round();
-        windows.push(bed.bbr.levels().window() / MSS);
+        harness.round();
+        windows.push(harness.bbr.levels().window() / MSS);
     }
     let small = windows.iter().filter(|&&window| window == 4).count();
     assert!((2..=6).contains(&small), "200 ms and a round: {small} {windows:?}");
-    assert!(*windows.last().unwrap() >= 200, "and the window came back");
+    assert!(*windows.last().unwrap() >= 200, "and the window has recovered");
 }
 
 #[test]
 fn a_loss_conserves_packets_for_a_round_and_a_timeout_begins_at_one() {
-    let mut bed = Bed::new();
-    while bed.bbr.mode != Mode::ProbeBandwidth {
-        bed.round();
+    let mut harness = Harness::new();
+    while harness.bbr.mode != Mode::ProbeBandwidth {
+        harness.round();
     }
-    bed.round();
-    let before = bed.bbr.levels().window();
-    bed.bbr.on_loss();
-    let sample = |bed: &Bed, in_flight, lost, repairing| Sample {
-        now: bed.at,
+    harness.round();
+    let before = harness.bbr.levels().window();
+    harness.bbr.on_loss();
+    let sample = |harness: &Harness, in_flight, lost, repairing| Sample {
+        now: harness.at,
         newly: MSS,
-        delivered: bed.delivered,
+        delivered: harness.delivered,
         in_flight,
         prior_in_flight: in_flight,
         lost,
         repairing,
         ..Sample::default()
     };
-    let first = sample(&bed, 100 * MSS, MSS, true);
-    bed.bbr.on_sample(&first);
-    assert_eq!(bed.bbr.levels().window(), 101 * MSS, "what is in flight and what was delivered");
-    let last = sample(&bed, 90 * MSS, 0, false);
-    bed.bbr.on_sample(&last);
-    let restored = |bed: &Bed| bed.bbr.levels().window().abs_diff(before) <= 2 * MSS;
-    assert!(restored(&bed), "but for the two segments of a phase that probes");
-    bed.bbr.on_timeout();
-    assert_eq!(bed.bbr.levels().window(), MSS);
-    let over = sample(&bed, 2 * MSS, 0, false);
-    bed.bbr.on_sample(&over);
-    assert!(restored(&bed));
+    let first = sample(&harness, 100 * MSS, MSS, true);
+    harness.bbr.on_sample(&first);
+    assert_eq!(
+        harness.bbr.levels().window(),
+        101 * MSS,
+        "what is in flight and what was delivered"
+    );
+    let last = sample(&harness, 90 * MSS, 0, false);
+    harness.bbr.on_sample(&last);
+    let restored = |harness: &Harness| harness.bbr.levels().window().abs_diff(before) <= 2 * MSS;
+    assert!(restored(&harness), "but for the two segments of a phase that probes");
+    harness.bbr.on_timeout();
+    assert_eq!(harness.bbr.levels().window(), MSS);
+    let over = sample(&harness, 2 * MSS, 0, false);
+    harness.bbr.on_sample(&over);
+    assert!(restored(&harness));
 }

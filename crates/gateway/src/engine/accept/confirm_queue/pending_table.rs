@@ -53,7 +53,7 @@ impl PendingTable {
     /// Decides about one more client, by the network by which it is counted and the MAC address of
     /// its neighbour. `may_enter` returns the owner if the client may have a connection; it is
     /// called only if a slot is available.
-    pub(crate) fn judge(
+    pub(crate) fn decide(
         &mut self,
         now: Instant,
         (client, neighbour): (IpAddr, Option<Neighbour>),
@@ -77,10 +77,10 @@ impl PendingTable {
         }
         let owner = Owner { group: neighbour, client };
         let bounds = Bounds { total: max_pending as usize, ..Bounds::NONE };
-        let reclaimed = match self.slots.judge(&owner, bounds) {
-            slots::Verdict::Free => None,
-            slots::Verdict::Reclaim(index) => Some(index),
-            slots::Verdict::Refused(_) => return AdmitDecision::Full,
+        let reclaimed = match self.slots.decide(&owner, bounds) {
+            slots::SlotDecision::Free => None,
+            slots::SlotDecision::Reclaim(index) => Some(index),
+            slots::SlotDecision::Refused(_) => return AdmitDecision::Full,
         };
         let Some(owner) = may_enter() else { return AdmitDecision::OverQuota };
         for (quota_owner, terms) in quotas() {
@@ -154,9 +154,9 @@ mod tests {
         Owner { group: "".into(), client }
     }
 
-    fn judge(table: &mut PendingTable, now: Instant, host: u8, enters: bool) -> AdmitDecision {
+    fn decide(table: &mut PendingTable, now: Instant, host: u8, enters: bool) -> AdmitDecision {
         let client = IpAddr::from([10, 1, 0, host]);
-        table.judge(now, (client, None), BOUNDS, || enters.then(|| owner(client)))
+        table.decide(now, (client, None), BOUNDS, || enters.then(|| owner(client)))
     }
 
     fn insert(table: &mut PendingTable, now: Instant, ends: Ends, index: usize) {
@@ -187,13 +187,13 @@ mod tests {
         let (mut taken, mut others) = (0, 0);
         for number in 0..2_000 {
             let now = at(9 + u64::from(number) / 20);
-            if matches!(judge(&mut table, now, 66, true), Hold(_, None)) {
+            if matches!(decide(&mut table, now, 66, true), Hold(_, None)) {
                 insert(&mut table, now, ends(66, number), usize::from(number));
                 taken += 1;
             }
-            // However long it goes on.
+            // Also if it continues.
             if number % 20 == 19 {
-                let verdict = judge(&mut table, now, 7, true);
+                let verdict = decide(&mut table, now, 7, true);
                 assert!(matches!(verdict, Hold(_, None)), "{number}: {verdict:?}");
                 others += 1;
             }
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!((taken, others), (36, 100), "nine tenths of 40");
         for number in 0..18 {
             let now = at(200 + u64::from(number));
-            let Hold(_, reclaimed) = judge(&mut table, now, 8, true) else {
+            let Hold(_, reclaimed) = decide(&mut table, now, 8, true) else {
                 panic!("{number}: it holds less than the other");
             };
             assert_eq!(reclaimed.is_some(), number >= 4, "{number}");
@@ -215,12 +215,12 @@ mod tests {
         for second in 0..60 {
             let mut taken = 0;
             for _ in 0..100 {
-                let verdict = judge(&mut table, at(second), 66, true);
+                let verdict = decide(&mut table, at(second), 66, true);
                 taken += u32::from(matches!(verdict, Hold(..)));
             }
             assert!(second == 0 || taken == 4, "half of 8 a second, not {taken}");
             for host in 1..=3 {
-                assert!(matches!(judge(&mut table, at(second), host, true), Hold(..)));
+                assert!(matches!(decide(&mut table, at(second), host, true), Hold(..)));
             }
         }
     }
@@ -229,13 +229,13 @@ mod tests {
     fn a_host_that_forges_addresses_leaves_slots_and_rate_to_other_neighbours() {
         let mut table = PendingTable::default();
         let forged = |number: u32| (IpAddr::from(number.to_be_bytes()), Some([6; 8]));
-        let judge = |table: &mut PendingTable, now, who: (IpAddr, Option<Neighbour>)| {
-            table.judge(now, who, BOUNDS, || Some(owner(who.0)))
+        let decide = |table: &mut PendingTable, now, who: (IpAddr, Option<Neighbour>)| {
+            table.decide(now, who, BOUNDS, || Some(owner(who.0)))
         };
         let mut index = 0;
         for number in 0..1_000 {
             let (now, who) = (at(9 + u64::from(number) / 20), forged(0x0a01_0000 + number));
-            if matches!(judge(&mut table, now, who), Hold(..)) {
+            if matches!(decide(&mut table, now, who), Hold(..)) {
                 let from = SocketAddr::new(who.0, 9);
                 table.insert(now, (from, ends(1, 1).1), who, index);
                 index += 1;
@@ -246,42 +246,42 @@ mod tests {
         let other = (IpAddr::from([10, 1, 0, 7]), Some([7; 8]));
         for number in 0..20 {
             let now = at(100 + number);
-            assert_eq!(judge(&mut table, now, forged(9)), Full);
-            let Hold(_, Some(from)) = judge(&mut table, now, other) else {
+            assert_eq!(decide(&mut table, now, forged(9)), Full);
+            let Hold(_, Some(from)) = decide(&mut table, now, other) else {
                 panic!("{number}: the other neighbour has less");
             };
             assert!(from < 40, "the slot of a forged SYN is reclaimed");
             table.insert(now, ends(7, number as u16), other, 100 + number as usize);
         }
-        // Answered at once, it leaves some of the rate.
+        // Refused immediately, it leaves a part of the rate to others.
         let mut table = PendingTable::default();
         for second in 0..60 {
             let now = at(second);
             let taken = (0..100).filter(|n| {
                 let who = forged(second as u32 * 100 + n);
-                matches!(judge(&mut table, now, who), Hold(..))
+                matches!(decide(&mut table, now, who), Hold(..))
             });
             let taken = taken.count();
             assert!(second == 0 || taken == 6, "three quarters of 8 a second, not {taken}");
-            let enters = |table: &mut PendingTable| matches!(judge(table, now, other), Hold(..));
+            let enters = |table: &mut PendingTable| matches!(decide(table, now, other), Hold(..));
             assert!((0..2).all(|_| enters(&mut table)), "{second}");
         }
         assert_eq!(table.slots.len(), 0);
     }
 
     #[test]
-    fn a_client_over_its_quota_takes_nothing_from_others() {
+    fn a_client_over_its_quota_does_not_affect_others() {
         let (mut table, now) = (PendingTable::default(), at(9));
         for _ in 0..1_000 {
-            assert_eq!(judge(&mut table, now, 66, false), OverQuota);
+            assert_eq!(decide(&mut table, now, 66, false), OverQuota);
         }
         for number in 0..40 {
             let host = 1 + number as u8 % 8;
-            assert!(matches!(judge(&mut table, now, host, true), Hold(_, None)));
+            assert!(matches!(decide(&mut table, now, host, true), Hold(_, None)));
             insert(&mut table, now, ends(host, number), usize::from(number));
         }
-        assert_eq!(judge(&mut table, at(99), 66, false), OverQuota);
+        assert_eq!(decide(&mut table, at(99), 66, false), OverQuota);
         assert_eq!(table.slots.len(), 40, "no slot is reclaimed for it");
-        assert_eq!(judge(&mut table, now, 9, true), Full, "no rate is left");
+        assert_eq!(decide(&mut table, now, 9, true), Full, "no rate is left");
     }
 }

@@ -8,7 +8,7 @@ fn at(ms: u64) -> Instant {
 
 fn fail(unreachable: WhenFail, full: WhenFail) -> FallbackPolicy {
     let mut fail = FallbackPolicy::new(FailSection { unreachable, full });
-    fail.review(at(0), Verdict::Down, 0, 100);
+    fail.review(at(0), HealthState::Down, 0, 100);
     fail
 }
 
@@ -17,9 +17,9 @@ fn a_terminal_that_has_just_started_is_patient() {
     let mut fail = fail(WhenFail::Open, WhenFail::Wait);
     assert_eq!((fail.disposition(), fail.wanted_bypass(at(0))), (Disposition::Relay, None));
     assert_eq!(fail.poll_timeout(at(0)), Some(at(5_000)));
-    fail.review(at(4_999), Verdict::Down, 0, 100);
+    fail.review(at(4_999), HealthState::Down, 0, 100);
     assert_eq!(fail.disposition(), Disposition::Relay);
-    fail.review(at(5_000), Verdict::Down, 0, 100);
+    fail.review(at(5_000), HealthState::Down, 0, 100);
     assert_eq!(
         (fail.disposition(), fail.wanted_bypass(at(5_000))),
         (Disposition::Direct, Some(true))
@@ -28,14 +28,14 @@ fn a_terminal_that_has_just_started_is_patient() {
 }
 
 #[test]
-fn what_passes_is_led_back_only_when_a_path_is_well() {
+fn the_bypass_ends_when_a_path_is_up() {
     let mut fail = fail(WhenFail::Open, WhenFail::Wait);
-    fail.review(at(9_000), Verdict::Down, 0, 100);
+    fail.review(at(9_000), HealthState::Down, 0, 100);
     fail.set_bypass(true);
     assert_eq!(fail.wanted_bypass(at(9_000)), None);
-    fail.review(at(10_000), Verdict::Recovering, 0, 100);
+    fail.review(at(10_000), HealthState::Recovering, 0, 100);
     assert_eq!((fail.disposition(), fail.wanted_bypass(at(10_000))), (Disposition::Direct, None));
-    fail.review(at(20_000), Verdict::Well, 0, 100);
+    fail.review(at(20_000), HealthState::Up, 0, 100);
     assert_eq!(
         (fail.disposition(), fail.wanted_bypass(at(20_000))),
         (Disposition::Relay, Some(false))
@@ -43,20 +43,20 @@ fn what_passes_is_led_back_only_when_a_path_is_well() {
 }
 
 #[test]
-fn who_is_refused_is_carried_as_soon_as_a_path_answers() {
+fn refusals_end_when_a_path_responds() {
     let mut fail = fail(WhenFail::Refuse, WhenFail::Wait);
-    fail.review(at(9_000), Verdict::Down, 0, 100);
+    fail.review(at(9_000), HealthState::Down, 0, 100);
     assert_eq!((fail.disposition(), fail.wanted_bypass(at(9_000))), (Disposition::Refuse, None));
-    fail.review(at(10_000), Verdict::Recovering, 0, 100);
+    fail.review(at(10_000), HealthState::Recovering, 0, 100);
     assert_eq!(fail.disposition(), Disposition::Relay);
 }
 
 #[test]
 fn a_path_that_was_well_is_missed_at_once() {
     let mut fail = fail(WhenFail::Refuse, WhenFail::Wait);
-    fail.review(at(100), Verdict::Well, 0, 100);
+    fail.review(at(100), HealthState::Up, 0, 100);
     assert_eq!(fail.disposition(), Disposition::Relay);
-    fail.review(at(200), Verdict::Down, 0, 100);
+    fail.review(at(200), HealthState::Down, 0, 100);
     assert_eq!(fail.disposition(), Disposition::Refuse);
 }
 
@@ -64,7 +64,7 @@ fn a_path_that_was_well_is_missed_at_once() {
 fn beyond_the_limit_connections_pass_until_a_tenth_is_free() {
     let mut fail = fail(WhenFail::Wait, WhenFail::Open);
     for (open, wants) in [(93, None), (94, Some(true)), (91, Some(true)), (90, None), (93, None)] {
-        fail.review(at(10_000), Verdict::Well, open, 100);
+        fail.review(at(10_000), HealthState::Up, open, 100);
         assert_eq!(
             (fail.wanted_bypass(at(10_000)), fail.disposition()),
             (wants, Disposition::Relay),
@@ -75,9 +75,9 @@ fn beyond_the_limit_connections_pass_until_a_tenth_is_free() {
 }
 
 #[test]
-fn a_kernel_that_refuses_is_asked_again_after_a_while() {
+fn a_rejected_filter_change_is_retried() {
     let mut fail = fail(WhenFail::Open, WhenFail::Wait);
-    fail.review(at(9_000), Verdict::Down, 0, 100);
+    fail.review(at(9_000), HealthState::Down, 0, 100);
     fail.refused(at(9_000));
     assert_eq!((fail.wanted_bypass(at(9_999)), fail.is_bypassing()), (None, false));
     assert_eq!(fail.poll_timeout(at(9_999)), Some(at(10_000)));
@@ -90,14 +90,14 @@ fn a_kernel_that_refuses_is_asked_again_after_a_while() {
 #[test]
 fn a_hub_that_answers_by_a_poor_path_is_not_missed() {
     let mut fail = fail(WhenFail::Open, WhenFail::Wait);
-    fail.review(at(9_000), Verdict::Poor, 0, 100);
+    fail.review(at(9_000), HealthState::Degraded, 0, 100);
     assert_eq!((fail.disposition(), fail.wanted_bypass(at(9_000))), (Disposition::Relay, None));
 }
 
 #[test]
-fn who_waits_is_left_alone() {
+fn a_blocked_connection_is_not_polled() {
     let mut fail = fail(WhenFail::Wait, WhenFail::Wait);
-    fail.review(at(60_000), Verdict::Down, 100, 100);
+    fail.review(at(60_000), HealthState::Down, 100, 100);
     assert_eq!((fail.disposition(), fail.wanted_bypass(at(60_000))), (Disposition::Relay, None));
     assert_eq!(fail.poll_timeout(at(0)), None);
 }

@@ -11,7 +11,7 @@ const MAX_SERVERS: usize = 1024;
 const MAX_OF_NETWORK: usize = 64;
 /// Time for which a refusal is stored. A server that is restarted is back after a few seconds.
 const REFUSED: Span = Span::from_secs(10);
-/// Time for which it is stored that no answer came. To find that out took longer than this.
+/// Time for which a timeout is stored. It exceeds the time in which it was detected.
 const NO_ANSWER: Span = Span::from_secs(30);
 
 /// A server as clients name it: an address or a name, in lower case, and a port.
@@ -75,7 +75,7 @@ impl Failures {
             | RefuseReason::NetworkUnreachable
             | RefuseReason::NameNotFound => REFUSED,
             RefuseReason::TimedOut => NO_ANSWER,
-            // What one client may not have says nothing about the server.
+            // A refusal by the policy for one client does not concern the server.
             RefuseReason::Policy | RefuseReason::Limit | RefuseReason::Other => return false,
         };
         let until = now + time;
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_says_something_about_the_server_is_stored_and_for_a_while() {
+    fn only_failures_of_the_server_are_stored_temporarily() {
         let mut failures = Failures::default();
         for (port, reason, seconds) in [
             (1, RefuseReason::ConnectionRefused, 10),

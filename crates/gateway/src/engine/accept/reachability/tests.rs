@@ -33,7 +33,7 @@ fn only_global_addresses_of_a_family_that_is_not_reached_are_refused() {
 
 /// RLY-9.2
 #[test]
-fn what_the_last_session_brought_holds_until_the_next_one_has_had_time() {
+fn announcements_are_valid_until_the_next_session_replaces_them() {
     let mut known = Reachability::default();
     known.review(at(0), true, Some(V4_ONLY));
     known.review(at(1), false, None);

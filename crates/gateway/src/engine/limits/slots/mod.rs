@@ -7,7 +7,7 @@
 //! Slots are shared max-min fairly: by group first, then by client within the group. While slots
 //! are free, those that hold most have a share that shrinks as the table fills (the dynamic
 //! threshold of Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998), so some stay
-//! free for newcomers. When none is free, a client that holds less than its max-min share takes
+//! free for new clients. When none is free, a client that holds less than its max-min share takes
 //! the slot of the idlest connection of the largest holder; one that holds its share is refused.
 //! `docs/decisions/slots.md` has the reasons.
 //!
@@ -25,7 +25,7 @@ use units::{Instant, Span};
 
 /// The largest holder may hold this many times the slots that are free.
 pub(crate) const SHARE_OF_FREE: usize = 8;
-/// Cause of the end of a connection whose slot another has, for the log.
+/// Cause of the end of a connection whose slot was reclaimed, for the log.
 pub(crate) const RECLAIMED: &str = "slot reclaimed for a client with fewer connections";
 /// Cause of the end of a connection that moves no bytes.
 pub(crate) const IDLE: &str = "idle for limits.idle";
@@ -66,7 +66,7 @@ pub(crate) enum Full {
 
 /// Whether there is a slot for one more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum SlotDecision {
     /// There is.
     Free,
     /// There is, once the slot of this connection has been released.
@@ -141,11 +141,11 @@ impl<G: Ord + Clone> SlotTable<G> {
     }
 
     /// Whether `owner` may have one more slot; changes nothing.
-    pub(crate) fn judge(&self, owner: &Owner<G>, bounds: Bounds) -> Verdict {
+    pub(crate) fn decide(&self, owner: &Owner<G>, bounds: Bounds) -> SlotDecision {
         let own = self.group(&owner.group);
         let (in_group, held) = own.map_or((0, 0), |own| (own.held, own.held_by(owner.client)));
         if held >= bounds.client {
-            return Verdict::Refused(Full::Client);
+            return SlotDecision::Refused(Full::Client);
         }
         // Moving one slot helps where the difference is two: the other then holds no less.
         let larger_group =
@@ -156,16 +156,16 @@ impl<G: Ord + Clone> SlotTable<G> {
         if free > 0 && !group_is_full {
             let is_small = larger_group.is_some() || has_larger_client;
             return match is_small || held < SHARE_OF_FREE * free {
-                true => Verdict::Free,
-                false => Verdict::Refused(Full::Table),
+                true => SlotDecision::Free,
+                false => SlotDecision::Refused(Full::Table),
             };
         }
         let from = larger_group.filter(|_| !group_is_full).and_then(|name| self.group(name));
         let from = from.or(own.filter(|_| has_larger_client));
         match from.and_then(Group::idlest_of_largest) {
-            Some(index) if !defect::has(Defect::NoReclaim) => Verdict::Reclaim(index),
-            Some(_) | None if group_is_full => Verdict::Refused(Full::Group),
-            Some(_) | None => Verdict::Refused(Full::Table),
+            Some(index) if !defect::has(Defect::NoReclaim) => SlotDecision::Reclaim(index),
+            Some(_) | None if group_is_full => SlotDecision::Refused(Full::Group),
+            Some(_) | None => SlotDecision::Refused(Full::Table),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Slots of a gateway's connections: the table, the number of available slots, and the log of
 //! refusals.
 
-use super::{Bounds, Full, Owner, SlotTable, Verdict};
+use super::{Bounds, Full, Owner, SlotDecision, SlotTable};
 use crate::Limits;
 use crate::engine::host::{Descriptors, Reserve};
 use crate::engine::limits::client_network::client_network;
@@ -79,7 +79,7 @@ impl SlotPool {
         (group, client): (usize, usize),
     ) -> bool {
         let bounds = Bounds { total: self.total(now), group, client };
-        !matches!(self.table.judge(owner, bounds), Verdict::Refused(_))
+        !matches!(self.table.decide(owner, bounds), SlotDecision::Refused(_))
     }
 
     /// Checks whether `owner` may have one more slot within these bounds of its group and its own.
@@ -91,10 +91,10 @@ impl SlotPool {
         (group, client): (usize, usize),
     ) -> Result<Option<usize>, Full> {
         let bounds = Bounds { total: self.total(now), group, client };
-        match self.table.judge(owner, bounds) {
-            Verdict::Free => Ok(None),
-            Verdict::Refused(full) => Err(full),
-            Verdict::Reclaim(index) => {
+        match self.table.decide(owner, bounds) {
+            SlotDecision::Free => Ok(None),
+            SlotDecision::Refused(full) => Err(full),
+            SlotDecision::Reclaim(index) => {
                 let since = self.table.get(index).map_or(now, |(_, since)| since);
                 if let Some(from) = self.table.release(index)
                     && self.log_budget.allow(now)

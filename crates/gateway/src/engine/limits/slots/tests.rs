@@ -1,4 +1,4 @@
-//! The table against a slow, obvious model, and what hostile clients come to.
+//! The table compared with a slow and simple model, and the results of hostile clients.
 
 use super::*;
 use proptest::prelude::*;
@@ -26,7 +26,7 @@ impl Model {
         self.0.iter().filter(|(owner, ..)| fits(owner)).count()
     }
 
-    /// What each group would hold if `asking` had one more.
+    /// Returns the slots of each group if `asking` had one more.
     fn groups(&self, asking: &Owner<Group>) -> BTreeMap<Group, usize> {
         let mut all = BTreeMap::from([(asking.group, 1)]);
         self.0.iter().for_each(|(owner, ..)| *all.entry(owner.group).or_default() += 1);
@@ -46,8 +46,8 @@ impl Model {
     }
 }
 
-/// The max-min fair share of `of`, times 60: everybody is filled at the same speed, in small steps,
-/// until it has what it wants or nothing is left.
+/// Returns the max-min fair share of `of`, times 60: all shares grow at the same speed in small
+/// steps, until the demand is met or no slot is left.
 fn share<K: Ord + Copy>(wants: &BTreeMap<K, usize>, capacity: usize, of: K) -> usize {
     const FINE: usize = 60;
     let (mut left, mut level) = (capacity * FINE, 0);
@@ -72,7 +72,7 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => (0..3u8, 0..4u8).prop_map(|(group, client)| Step::Ask(group, client)),
-        // Somebody who asks again and again.
+        // An owner with continuous requests.
         4 => Just(Step::Ask(0, 0)),
         2 => any::<usize>().prop_map(Step::Touch),
         2 => any::<usize>().prop_map(Step::Close),
@@ -80,7 +80,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// One who asks: what is promised to it, and to whoever has to make way.
+/// A request of an owner, with checks of its guarantees and those of the owner whose slot is
+/// reclaimed.
 fn ask(
     table: &mut SlotTable<Group>,
     model: &mut Model,
@@ -93,30 +94,30 @@ fn ask(
     let (groups, clients) = (model.groups(&who), model.clients(who.group, &who));
     let (in_group, held) = (groups[&who.group] - 1, clients[&who.client] - 1);
     let is_full = model.0.len() >= total;
-    match table.judge(&who, bounds) {
-        Verdict::Free => {
+    match table.decide(&who, bounds) {
+        SlotDecision::Free => {
             prop_assert!(!is_full && in_group < bounds.group && held < bounds.client);
         }
-        Verdict::Refused(Full::Client) => {
+        SlotDecision::Refused(Full::Client) => {
             prop_assert!(held >= bounds.client);
             return Ok(());
         }
-        Verdict::Refused(Full::Group) => {
+        SlotDecision::Refused(Full::Group) => {
             prop_assert!(in_group >= bounds.group);
             let share = share(&clients, in_group, who.client);
             prop_assert!(share < (held + 1) * FINE, "it may have one more of its group's");
             return Ok(());
         }
-        Verdict::Refused(Full::Table) => {
+        SlotDecision::Refused(Full::Table) => {
             if is_full {
                 let share = share(&groups, total, who.group);
                 prop_assert!(share < (in_group + 1) * FINE, "its group may have one more");
             } else {
-                prop_assert!(held >= SHARE_OF_FREE, "a newcomer is let in");
+                prop_assert!(held >= SHARE_OF_FREE, "a new owner gets a slot");
             }
             return Ok(());
         }
-        Verdict::Reclaim(victim) => {
+        SlotDecision::Reclaim(victim) => {
             prop_assert!(is_full || in_group >= bounds.group, "only where it must be");
             let find = |(_, _, index): &&(Owner<Group>, Instant, usize)| *index == victim;
             let (from, active, _) = model.0.iter().find(find).expect("one of the table").clone();
@@ -163,7 +164,7 @@ fn compare(table: &SlotTable<Group>, model: &Model) -> Result<(), TestCaseError>
 
 proptest! {
     #[test]
-    fn the_table_does_what_the_model_does(
+    fn the_table_matches_the_model(
         steps in proptest::collection::vec(step(), 1..200),
         group in prop_oneof![Just(usize::MAX), 3..8usize],
         client in prop_oneof![Just(usize::MAX), 3..8usize],
@@ -207,12 +208,12 @@ impl Play {
         Self { table: SlotTable::default(), total, next: 0 }
     }
 
-    /// Whether `who` gets one more, and whose slot it has then.
+    /// Requests a slot for `who`; returns the owner whose slot was reclaimed for it, if any.
     fn ask(&mut self, who: &Owner<Group>) -> Option<Option<Owner<Group>>> {
-        let from = match self.table.judge(who, bounds(self.total)) {
-            Verdict::Free => None,
-            Verdict::Reclaim(index) => self.table.release(index),
-            Verdict::Refused(_) => return None,
+        let from = match self.table.decide(who, bounds(self.total)) {
+            SlotDecision::Free => None,
+            SlotDecision::Reclaim(index) => self.table.release(index),
+            SlotDecision::Refused(_) => return None,
         };
         self.next += 1;
         self.table.occupy(at(self.next as u64), who.clone(), self.next);
@@ -221,7 +222,7 @@ impl Play {
 }
 
 #[test]
-fn fifty_that_take_all_they_can_keep_out_no_newcomer_and_evict_nobody_who_has_less() {
+fn fifty_greedy_owners_do_not_displace_smaller_ones() {
     let mut play = Play::new(4_096);
     let hostile: Vec<_> = (0..50).map(|client| owner(0, client)).collect();
     for _ in 0..4_096 {
@@ -229,13 +230,13 @@ fn fifty_that_take_all_they_can_keep_out_no_newcomer_and_evict_nobody_who_has_le
             let _ = play.ask(who);
         }
     }
-    assert!(play.table.len() < 4_096, "some slots are free for newcomers");
+    assert!(play.table.len() < 4_096, "some slots are free for new owners");
     let honest = owner(0, 200);
     for count in 1..=60 {
-        let from = play.ask(&honest).expect("the newcomer gets in");
+        let from = play.ask(&honest).expect("the new owner gets a slot");
         assert!(from.is_none_or(|from| hostile.contains(&from)));
         for who in &hostile {
-            // They close one and ask for ever more.
+            // They close one connection and request more continuously.
             let of_its_own = play.table.idlest_of(who).expect("it has many");
             play.table.release(of_its_own);
             while let Some(from) = play.ask(who) {
@@ -273,24 +274,24 @@ fn a_share_shrinks_as_the_table_fills() {
         play.table.held_by(who)
     };
     assert_eq!(fill(&mut play, &owner(0, 1)), 800, "eight ninths");
-    // The second has what it asks for, until it is one of those that hold most.
+    // The second gets slots until it is one of the owners with the most.
     let second = fill(&mut play, &owner(0, 2));
     assert!((100..=450).contains(&second), "{second}");
 }
 
 #[test]
-fn what_moved_bytes_lately_is_not_the_idlest() {
+fn recently_active_connections_are_not_reclaimed() {
     let mut play = Play::new(3);
     let who = owner(0, 1);
     (0..3).for_each(|_| assert!(play.ask(&who).is_some()));
     assert_eq!(play.table.idlest_of(&who), Some(1));
     play.table.touch(at(5_000), 1);
     assert_eq!(play.table.idlest_of(&who), Some(2));
-    assert_eq!(play.table.judge(&owner(0, 2), bounds(3)), Verdict::Reclaim(2));
+    assert_eq!(play.table.decide(&owner(0, 2), bounds(3)), SlotDecision::Reclaim(2));
 }
 
 #[test]
-fn of_those_that_came_at_one_time_the_first_goes_first_whatever_their_numbers() {
+fn pending_connections_are_served_in_order() {
     let (mut table, who) = (SlotTable::default(), owner(0, 1));
     for index in [7, 3, 5] {
         table.occupy(at(1), who.clone(), index);

@@ -23,7 +23,7 @@ impl RelaySet {
                     let name = if path.label.is_empty() { own } else { &path.label };
                     let hub = path.address().map_or_else(|| path.known_as(), hub_name);
                     TerminalStatus {
-                        health: Some(paths.verdict(number).word()),
+                        health: Some(paths.health_state(number).as_str()),
                         failures: paths.failures(number),
                         ..terminal(name.to_owned(), hub, now, &path.relay, &unix)
                     }
@@ -175,7 +175,7 @@ fn terminal(
     relay: &Relay,
     unix: impl Fn(Instant) -> f64,
 ) -> TerminalStatus {
-    let (sight, seen) = (relay.sight(), relay.snapshot(now));
+    let (sight, seen) = (relay.status(), relay.snapshot(now));
     let (streams, totals) = (relay.statistics(), relay.totals());
     let seconds = |span: Option<Span>| span.map(Span::as_secs_f64);
     TerminalStatus {

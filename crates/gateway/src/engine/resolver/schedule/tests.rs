@@ -4,7 +4,7 @@ use super::*;
 const BOUNDS: Bounds = Bounds { queries: 1_000, lookups: 32, of_client: 16 };
 
 impl Schedule {
-    /// The names whose lookups are started, and the numbers of those that are stopped.
+    /// The names whose lookups were started, and the numbers of those that were stopped.
     fn actions(&mut self) -> (Vec<(u64, String)>, Vec<u64>) {
         let (mut started, mut stopped) = (Vec::new(), Vec::new());
         while let Some(action) = self.poll_action() {
@@ -16,7 +16,7 @@ impl Schedule {
         (started, stopped)
     }
 
-    /// Submits `count` queries for different names that nobody ever answers.
+    /// Submits `count` queries for different names that have no response.
     fn flood(&mut self, owner: &Owner, count: usize) -> Vec<u64> {
         let name = |number| format!("{}-{:?}-{number}", owner.terminal, owner.client).into();
         let ids = (0..count).map(|number| self.submit(owner, &name(number)).0);
@@ -102,7 +102,7 @@ fn a_stopped_query_keeps_its_age_and_is_served_later() {
 #[test]
 fn with_more_clients_than_slots_all_have_their_turn() {
     let mut schedule = Schedule::new(Bounds { lookups: 2, of_client: 2, ..BOUNDS });
-    // A client with a long, old queue does not go before those that came later.
+    // A client with a long, old queue does not precede those that came later.
     schedule.flood(&owner("t", 0), 100);
     for client in 1..10 {
         schedule.flood(&owner("t", client), 10);
@@ -124,7 +124,7 @@ fn queries_for_one_name_share_a_lookup() {
     let (two, _) = schedule.submit(&owner("t", 2), &"same".into());
     let (started, _) = schedule.actions();
     assert_eq!(started.len(), 1);
-    // Who began it leaves; it goes on for the other one, in its slot.
+    // The first owner cancels its query; the lookup continues for the other one, in its slot.
     schedule.cancel(one);
     assert_eq!(schedule.actions(), (vec![], vec![]));
     assert_eq!(schedule.running.of(&owner("t", 2)), 1);
@@ -146,7 +146,7 @@ fn a_queued_query_joins_the_lookup_that_another_client_gets() {
 }
 
 #[test]
-fn what_is_cancelled_gives_its_slot_back() {
+fn a_cancelled_lookup_releases_its_slot() {
     let mut schedule = Schedule::new(BOUNDS);
     let ids = schedule.flood(&owner("t", 1), 20);
     assert_eq!(schedule.actions().0.len(), 16);
@@ -170,7 +170,7 @@ fn without_a_place_the_newest_of_the_largest_owner_is_refused() {
     assert_eq!(refused, Some(id), "the largest owner itself");
     let (_, refused) = schedule.submit(&owner("t", 2), &"newcomer".into());
     assert_eq!(refused, flood.last().copied());
-    // In the end each of two has half, and the other half cannot be taken.
+    // Finally each of two has half, and the other half cannot be reclaimed.
     schedule.flood(&owner("t", 2), 500);
     assert_eq!(schedule.all.of(&owner("t", 1)), 50);
     schedule.check();

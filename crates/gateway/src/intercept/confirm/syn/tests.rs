@@ -1,5 +1,4 @@
-//! The packets are real ones: what a Linux client sent over a virtual interface, where checksums
-//! are left unfinished.
+//! The packets are from a Linux client on a virtual interface, where checksums are incomplete.
 
 use super::*;
 
@@ -32,7 +31,7 @@ fn a_syn_is_read_and_its_checksum_completed() {
     assert_eq!(v6.client, "[fd00:1::2]:58588".parse().unwrap());
     assert_eq!(v6.server, "[fd00:9::1]:80".parse().unwrap());
     assert!(is_right("fd00:1::2", "fd00:9::1", 6, &v6.packet()[40..]));
-    // All else is as it came, and a SYN that is complete stays as it is.
+    // Other fields are unchanged, and a complete SYN stays as it is.
     for (syn, hex, at) in [(&v4, V4, 36), (&v6, V6, 56)] {
         let mut came = bytes(hex);
         came[at..at + 2].copy_from_slice(&syn.packet()[at..at + 2]);
@@ -44,7 +43,7 @@ fn a_syn_is_read_and_its_checksum_completed() {
 }
 
 #[test]
-fn what_is_not_a_whole_syn_is_none() {
+fn incomplete_syns_are_rejected() {
     for (hex, tcp) in [(V4, 20), (V6, 40)] {
         let good = syn(hex).packet().to_vec();
         for len in 0..good.len() {
@@ -55,7 +54,7 @@ fn what_is_not_a_whole_syn_is_none() {
             other[tcp + 13] = flags;
             assert_eq!(Syn::parse(&other), None, "flags {flags:#x}");
         }
-        // A bit that was turned on the way is seen, whichever it is of TCP's.
+        // A changed bit is detected at any position of TCP's header.
         for bit in tcp * 8..good.len() * 8 {
             let mut broken = good.clone();
             broken[bit / 8] ^= 1 << (bit % 8);
@@ -82,7 +81,7 @@ fn headers_between_are_passed() {
     let parsed = Syn::parse(&long).unwrap();
     assert_eq!((parsed.server, parsed.tcp), (syn(V6).server, 48));
     assert_eq!(parsed.packet(), long);
-    // One that says it is longer than the packet.
+    // A packet that is shorter than its length field.
     long[41] = 255;
     assert_eq!(Syn::parse(&long), None);
 }
@@ -119,7 +118,7 @@ fn data_in_a_syn_is_acknowledged_by_the_reset() {
 }
 
 #[test]
-fn what_is_unreachable_is_told_with_the_packet() {
+fn icmp_errors_contain_the_packet() {
     let (v4, v6) = (syn(V4), syn(V6));
     for (what, codes) in [
         (Unreachable::Network, [(3, 0), (1, 0)]),

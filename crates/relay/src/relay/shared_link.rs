@@ -1,5 +1,4 @@
-//! A hub's relay on a line that its terminals share: when it has something to send, and when it
-//! may.
+//! Operation of a hub's relay on a shared link: queued data and turns.
 
 use super::Relay;
 use crate::Families;
@@ -8,17 +7,17 @@ use units::{BitRate, Instant};
 use xstp::session::Session;
 
 impl Relay {
-    /// Tells a terminal what it may send at most from now on.
+    /// Sends a terminal a grant of this rate.
     pub(crate) fn grant(&mut self, rate: BitRate) {
         self.streams.grant(rate);
         if let Some(session) = &mut self.session {
-            // Answers come back by what was granted.
+            // STATs return at the granted rate.
             session.set_reverse_rate(Some(rate));
         }
         self.wake();
     }
 
-    /// Tells a terminal that was told what it may send that nothing of that holds any more.
+    /// Revokes a terminal's grant.
     pub(crate) fn release_grant(&mut self) {
         self.streams.grant(BitRate::from_bps(u64::MAX));
         if let Some(session) = &mut self.session {
@@ -34,17 +33,17 @@ impl Relay {
         self.wake();
     }
 
-    /// What the terminal has newly said that waits at it, bytes.
+    /// Returns the bytes of the terminal's last buffer status since the previous call.
     pub(crate) fn take_need(&mut self) -> Option<u64> {
         self.streams.take_need()
     }
 
-    /// The rates that were set last.
+    /// Returns the configured rates.
     pub(crate) fn rates(&self) -> (Option<BitRate>, Option<BitRate>) {
         (self.config.send_rate, self.config.receive_rate)
     }
 
-    /// Keeps data back until it has its turn on a line that others use too, or no longer.
+    /// Holds data until its turn on the shared link, or ends this.
     pub(crate) fn hold_data(&mut self, held: bool) {
         self.is_held = held;
         if let Some(session) = &mut self.session {
@@ -52,12 +51,12 @@ impl Relay {
         }
     }
 
-    /// From when on data would go out, were it not held.
+    /// Returns when data would be sent if it were not held.
     pub(crate) fn data_due(&self) -> Option<Instant> {
         self.session.as_ref().and_then(Session::data_due)
     }
 
-    /// Of data that is due: whether others should make way for it.
+    /// Returns whether due data is urgent.
     pub(crate) fn readiness(&self) -> Ready {
         if self.streams.is_urgent() { Ready::Urgent } else { Ready::Yes }
     }

@@ -78,7 +78,7 @@ impl Side {
 
 /// A running network; dropping it removes everything.
 #[derive(Debug)]
-pub(super) struct Bed {
+pub(super) struct TestNetwork {
     pub(super) files: FileServer,
     terminal: Option<Gateway>,
     hub: Option<Gateway>,
@@ -93,12 +93,12 @@ pub(super) struct Bed {
     pub(super) wild_key: PrivateKey,
 }
 
-impl Bed {
+impl TestNetwork {
     /// Creates the network, starts both gateways and waits for the first successful request.
     pub(super) fn new(setup: &Setup) -> Result<Self, LabError> {
-        let mut bed = Self::without_gateways(setup)?;
-        bed.start_both()?;
-        Ok(bed)
+        let mut network = Self::without_gateways(setup)?;
+        network.start_both()?;
+        Ok(network)
     }
 
     /// Starts both gateways and waits for the first successful request.

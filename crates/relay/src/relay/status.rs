@@ -1,31 +1,31 @@
-//! What an operator may want to see of a relay beside its counters.
+//! Status of a relay, in addition to its counters.
 
 use super::Relay;
 use crate::Tap;
 use units::Instant;
 
-/// A relay's way and its bounds, at one instant.
+/// State of a relay's path and its limits at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sight {
-    /// Since when there is a session with the peer, while there is one.
+pub struct RelayStatus {
+    /// Since when there is a session with the peer, if there is one.
     pub connected_since: Option<Instant>,
-    /// When something of the peer's was last opened.
+    /// When a datagram of the peer was last decrypted.
     pub heard: Option<Instant>,
-    /// Largest IP packet that is sent, bytes.
+    /// Maximum size of IP packets, bytes.
     pub mtu: usize,
-    /// Bytes of send buffer that all streams together may take.
+    /// Bytes of send buffer for all streams together.
     pub send_pool: u64,
-    /// Bytes of received data that the peer may be promised in all.
+    /// Maximum flow-control credit of the peer in bytes, for all streams together.
     pub receive_pool: u64,
-    /// Bytes of memory that received data takes now.
+    /// Bytes of memory that received data uses now.
     pub receive_memory: usize,
 }
 
 impl Relay {
-    /// What there is to see.
-    pub fn sight(&self) -> Sight {
+    /// Returns the status.
+    pub fn status(&self) -> RelayStatus {
         let [receive_pool, send_pool] = self.streams.pools();
-        Sight {
+        RelayStatus {
             connected_since: self.connected_since(),
             heard: self.heard,
             mtu: self.path.current(),
@@ -35,18 +35,18 @@ impl Relay {
         }
     }
 
-    /// When the session with the peer was established, while there is one.
+    /// Returns when the session with the peer was opened, if there is one.
     pub(crate) fn connected_since(&self) -> Option<Instant> {
         self.connected_since.filter(|_| self.connected)
     }
 
-    /// Copies from now on what a terminal's association opens and seals into `tap`; `None`: no
-    /// more. A hub has a [tap](crate::Hub::set_tap) of its own.
+    /// Copies the payloads of a terminal's association to `tap` from now on; `None` stops this. A
+    /// hub has its own [tap](crate::Hub::set_tap).
     pub fn set_tap(&mut self, tap: Option<Tap>) {
         self.tap = tap.map(Box::new);
     }
 
-    /// The tap, while there is one.
+    /// Returns the tap, if there is one.
     pub fn tap(&mut self) -> Option<&mut Tap> {
         self.tap.as_deref_mut()
     }

@@ -68,7 +68,7 @@ impl Default for Setup<'_> {
 }
 
 /// Running client, gateways, link and server.
-pub(crate) struct Bed {
+pub(crate) struct TestNetwork {
     pub(crate) net: Satellite,
     pub(crate) link: Handle,
     /// A directory that is removed on drop.
@@ -80,7 +80,7 @@ pub(crate) struct Bed {
     emulator: Option<JoinHandle<()>>,
 }
 
-impl Bed {
+impl TestNetwork {
     /// Builds everything and waits until a connection succeeds; `None`, with a message on standard
     /// error, where the machine does not allow it.
     pub(crate) fn build(name: &str, setup: &Setup<'_>) -> Option<Self> {
@@ -133,9 +133,10 @@ impl Bed {
         let file = dir.join("terminal.toml");
         let terminal = gateway_from(&net.terminal, &file, &terminal_config);
         let emulator = Some(emulator);
-        let mut bed = Self { net, link, dir, terminal, hub, hub_config, terminal_config, emulator };
-        bed.await_path();
-        Some(bed)
+        let mut network =
+            Self { net, link, dir, terminal, hub, hub_config, terminal_config, emulator };
+        network.await_path();
+        Some(network)
     }
 
     /// Runs a program on the client to its end.
@@ -300,7 +301,7 @@ impl Bed {
     }
 }
 
-impl Drop for Bed {
+impl Drop for TestNetwork {
     fn drop(&mut self) {
         self.link.stop();
         if let Some(emulator) = self.emulator.take() {
@@ -371,7 +372,7 @@ pub(crate) fn emulate(net: &Satellite, words: &str) -> (Handle, JoinHandle<()>) 
     let (ready, readiness) = mpsc::channel();
     let thread = net.space.spawn("emulator", move || {
         let emulator = Emulator::open(config).expect("the emulator opens");
-        ready.send(emulator.handle()).expect("somebody waits");
+        ready.send(emulator.handle()).expect("a receiver");
         emulator.run(&AtomicBool::new(false)).expect("the emulator runs");
     });
     (readiness.recv().expect("the emulator began"), thread)
