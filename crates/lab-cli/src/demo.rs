@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: Arguments) -> Outcome {
         values::write_json(path, &report)?;
     }
     let (svg, png) = demo::draw(&report, &plot).map_err(|error| error.to_string())?;
-    eprintln!("Goodput over time: {} and {}", svg.display(), png.display());
+    eprintln!("Octets received over time: {} and {}", svg.display(), png.display());
     if report.whole() {
         Ok(())
     } else {

@@ -1,4 +1,4 @@
-//! Plots of goodput over time as SVG and PNG.
+//! Plots of downloads over time as SVG and PNG.
 
 use crate::files::write_part;
 use kuva::plot::legend::LegendPosition;
@@ -12,18 +12,18 @@ use std::path::{Path, PathBuf};
 pub struct Series {
     /// Name in the legend.
     pub name: String,
-    /// Seconds since the request, and Mbit/s.
+    /// Seconds since the request, and megabytes received until then.
     pub points: Vec<(f64, f64)>,
 }
 
-/// Goodput over time of each transport over one link.
+/// Octets received over time by each transport over one link: the slope is the goodput.
 #[derive(Clone, Debug)]
-pub struct GoodputPlot {
+pub struct DownloadPlot {
     /// Title, which names the link.
     pub title: String,
     /// One line per transport, in the order of the legend.
     pub series: Vec<Series>,
-    /// Maximum goodput of the link in Mbit/s, drawn as a dashed line.
+    /// Maximum goodput of the link in Mbit/s, drawn as a dashed line from the request on.
     pub bound_mbps: Option<f64>,
 }
 
@@ -60,7 +60,7 @@ const PNG_SCALE: f32 = 2.0;
 /// # Errors
 /// If there is nothing to draw, or a file cannot be written. Files are written completely or not at
 /// all.
-pub fn goodput(plot: &GoodputPlot, svg: &Path, png: &Path) -> Result<(), PlotError> {
+pub fn download(plot: &DownloadPlot, svg: &Path, png: &Path) -> Result<(), PlotError> {
     let (plots, layout) = compose(plot)?;
     let picture = kuva::render_to_svg(plots, layout);
     write(svg, picture.as_bytes())?;
@@ -70,10 +70,10 @@ pub fn goodput(plot: &GoodputPlot, svg: &Path, png: &Path) -> Result<(), PlotErr
     write(png, &picture)
 }
 
-fn compose(plot: &GoodputPlot) -> Result<(Vec<Plot>, Layout), PlotError> {
+fn compose(plot: &DownloadPlot) -> Result<(Vec<Plot>, Layout), PlotError> {
     let points = || plot.series.iter().flat_map(|series| &series.points);
     let last = points().map(|(x, _)| *x).fold(0.0, f64::max);
-    let highest = points().map(|(_, y)| *y).chain(plot.bound_mbps).fold(0.0, f64::max);
+    let highest = points().map(|(_, y)| *y).fold(0.0, f64::max);
     if last <= 0.0 {
         return Err(PlotError::Empty);
     }
@@ -88,7 +88,7 @@ fn compose(plot: &GoodputPlot) -> Result<(Vec<Plot>, Layout), PlotError> {
     }
     if let Some(bound) = plot.bound_mbps {
         let line = LinePlot::new()
-            .with_data([(0.0, bound), (last, bound)])
+            .with_data([(0.0, 0.0), bound_end(bound / 8.0, last, highest)])
             .with_color(BOUND_COLOUR)
             .with_stroke_width(1.5)
             .with_line_style(LineStyle::Dashed)
@@ -98,7 +98,7 @@ fn compose(plot: &GoodputPlot) -> Result<(Vec<Plot>, Layout), PlotError> {
     let layout = Layout::auto_from_plots(&plots)
         .with_title(plot.title.as_str())
         .with_x_label("time since the request (s)")
-        .with_y_label("goodput (Mbit/s)")
+        .with_y_label("received (MB)")
         .with_width(WIDTH)
         .with_height(HEIGHT)
         .with_x_axis_min(0.0)
@@ -107,6 +107,11 @@ fn compose(plot: &GoodputPlot) -> Result<(Vec<Plot>, Layout), PlotError> {
         .with_y_axis_max(if highest > 0.0 { highest * 1.08 } else { 1.0 })
         .with_legend_position(LegendPosition::OutsideRightTop);
     Ok((plots, layout))
+}
+
+/// Returns where a line of `rate` (per second) from the origin leaves the plot.
+fn bound_end(rate: f64, last: f64, highest: f64) -> (f64, f64) {
+    if rate * last <= highest { (last, rate * last) } else { (highest / rate, highest) }
 }
 
 fn write(path: &Path, content: &[u8]) -> Result<(), PlotError> {
@@ -118,14 +123,12 @@ fn write(path: &Path, content: &[u8]) -> Result<(), PlotError> {
 mod tests {
     use super::*;
 
-    fn sample() -> GoodputPlot {
+    fn sample() -> DownloadPlot {
         let line = |name: &str, level: f64| Series {
             name: name.into(),
-            points: (0..=60)
-                .map(|t| (f64::from(t), level.min(f64::from(t) * level / 8.0)))
-                .collect(),
+            points: (0..=60).map(|t| (f64::from(t), f64::from(t) * level / 8.0)).collect(),
         };
-        GoodputPlot {
+        DownloadPlot {
             title: "geo: 10 Mbit/s, 600 ms, 1 % loss".into(),
             series: vec![line("cubic", 0.4), line("bbr", 7.5), line("bentpipe", 9.3)],
             bound_mbps: Some(9.5),
@@ -137,9 +140,9 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("bentpipe-plot-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let (svg, png) = (folder.join("goodput.svg"), folder.join("goodput.png"));
-        goodput(&sample(), &svg, &png).unwrap();
+        download(&sample(), &svg, &png).unwrap();
         let text = std::fs::read_to_string(&svg).unwrap();
-        for word in ["goodput (Mbit/s)", "time since the request (s)", "cubic", "allows"] {
+        for word in ["received (MB)", "time since the request (s)", "cubic", "allows"] {
             assert!(text.contains(word), "the SVG lacks {word:?}");
         }
         let picture = std::fs::read(&png).unwrap();
@@ -152,16 +155,16 @@ mod tests {
 
     #[test]
     fn a_plot_without_points_is_an_error_and_writes_no_file() {
-        let empty = GoodputPlot { title: String::new(), series: Vec::new(), bound_mbps: None };
+        let empty = DownloadPlot { title: String::new(), series: Vec::new(), bound_mbps: None };
         let path = std::env::temp_dir().join("bentpipe-plot-empty.svg");
-        assert!(matches!(goodput(&empty, &path, &path), Err(PlotError::Empty)));
+        assert!(matches!(download(&empty, &path, &path), Err(PlotError::Empty)));
         assert!(!path.exists());
     }
 
     #[test]
     fn a_missing_folder_is_named_in_the_error() {
         let path = Path::new("/nonexistent/goodput.svg");
-        let error = goodput(&sample(), path, path).unwrap_err();
+        let error = download(&sample(), path, path).unwrap_err();
         assert!(error.to_string().starts_with("/nonexistent/goodput.svg: "), "{error}");
     }
 }

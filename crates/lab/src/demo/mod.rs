@@ -14,7 +14,7 @@ pub use table::table;
 
 use crate::bench::bound;
 use crate::live::Way;
-use crate::plot::{self, GoodputPlot, Series};
+use crate::plot::{self, DownloadPlot, Series};
 use crate::threads::joined;
 use crate::{LabError, live};
 use measure::Watched;
@@ -125,19 +125,13 @@ pub fn run(config: &DemoConfig, rights: Rights) -> Result<Report, LabError> {
     Ok(Report::new(config, &plan, runs))
 }
 
-/// Seconds before a point of the plot over which it averages: data that waited for a lost packet is
-/// delivered in a burst.
-const SMOOTHING: usize = 5;
-
-/// Returns the points of the plot, Mbit/s over seconds, as moving averages.
-fn smoothed(intervals: &[Interval]) -> Vec<(f64, f64)> {
-    let mean = |index: usize| {
-        let near = &intervals[(index + 1).saturating_sub(SMOOTHING)..=index];
-        let bits: u64 = near.iter().map(|interval| interval.bytes * 8).sum();
-        let seconds: f64 = near.iter().map(|interval| interval.end - interval.start).sum();
-        bits as f64 / seconds.max(1e-9) / 1e6
-    };
-    let points = intervals.iter().enumerate().map(|(index, at)| (at.end, mean(index)));
+/// Returns the points of the plot: seconds since the request, and megabytes received until then.
+fn received(intervals: &[Interval]) -> Vec<(f64, f64)> {
+    let mut bytes = 0;
+    let points = intervals.iter().map(|at| {
+        bytes += at.bytes;
+        (at.end, bytes as f64 / 1e6)
+    });
     std::iter::once((0.0, 0.0)).chain(points).collect()
 }
 
@@ -150,14 +144,13 @@ pub fn draw(report: &Report, at: &Path) -> Result<(PathBuf, PathBuf), LabError> 
         .runs
         .iter()
         .filter(|run| !run.intervals.is_empty())
-        .map(|run| Series { name: run.name.to_string(), points: smoothed(&run.intervals) })
+        .map(|run| Series { name: run.name.to_string(), points: received(&run.intervals) })
         .collect();
-    let plot = GoodputPlot {
+    let plot = DownloadPlot {
         title: format!(
-            "Download of {:.1} MB over {} (mean of the last {} s)",
+            "Download of {:.1} MB over {}",
             report.start.size_bytes as f64 / 1e6,
-            report.start.link,
-            SMOOTHING
+            report.start.link
         ),
         series,
         bound_mbps: Some(report.start.bound_bits_per_second / 1e6),
@@ -168,7 +161,7 @@ pub fn draw(report: &Report, at: &Path) -> Result<(PathBuf, PathBuf), LabError> 
         PathBuf::from(path)
     };
     let (svg, png) = (with(".svg"), with(".png"));
-    plot::goodput(&plot, &svg, &png).map_err(|error| LabError::Plot(error.to_string()))?;
+    plot::download(&plot, &svg, &png).map_err(|error| LabError::Plot(error.to_string()))?;
     Ok((svg, png))
 }
 
@@ -177,22 +170,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_is_averaged_over_the_following_seconds() {
+    fn the_plot_shows_the_octets_received_until_each_second() {
         let interval = |second: u64, bytes| Interval {
             start: second as f64,
             end: second as f64 + 1.0,
             bytes,
             bits_per_second: bytes as f64 * 8.0,
         };
-        let mut intervals: Vec<Interval> = (0..12).map(|second| interval(second, 0)).collect();
-        intervals[5].bytes = 625_000;
-        let rates: Vec<f64> = smoothed(&intervals).iter().map(|(_, rate)| *rate).collect();
-        assert_eq!(rates[..6], [0.0; 6]);
-        assert_eq!(rates[6..11], [1.0; 5]);
-        assert_eq!(rates[11..], [0.0; 2]);
-        // At the beginning the average covers fewer seconds.
-        let first = smoothed(&[interval(0, 125_000)]);
-        assert_eq!(first, [(0.0, 0.0), (1.0, 1.0)]);
+        let points = received(&[interval(0, 0), interval(1, 500_000), interval(2, 1_000_000)]);
+        assert_eq!(points, [(0.0, 0.0), (1.0, 0.0), (2.0, 0.5), (3.0, 1.5)]);
     }
 
     #[test]
