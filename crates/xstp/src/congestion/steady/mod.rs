@@ -64,6 +64,8 @@ const LOW_JITTER_US: i64 = 1_000;
 const MIN_SAMPLES: usize = 3;
 /// Octets of a packet with a POLL or STAT.
 const CONTROL_OCTETS: u64 = 80;
+/// Octets in whose time at the rate of a ramp without data the session is idle.
+const MIN_IDLE_OCTETS: u64 = 3_000;
 
 #[derive(Clone, Copy, Debug)]
 enum State {
@@ -412,9 +414,12 @@ impl CongestionController for Steady {
         self.on_data(now, octets)
     }
 
-    /// The intervals of a ramp do not contain idle time.
-    fn on_restart(&mut self, now: Instant, _: Span) -> bool {
-        if let State::Ramp(ramp) = &mut self.state {
+    /// The intervals of a ramp do not contain idle time. At a low rate packets are acknowledged before
+    /// the next one is due, which is no idle time.
+    fn on_restart(&mut self, now: Instant, idle: Span) -> bool {
+        if let State::Ramp(ramp) = &mut self.state
+            && idle > BitRate::from_bps(ramp.rate).time_for(MIN_IDLE_OCTETS)
+        {
             ramp.since = now;
             self.poll_requested = true;
         }

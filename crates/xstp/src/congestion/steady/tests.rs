@@ -39,6 +39,9 @@ struct Rig {
     next_send: Instant,
     free_at: Instant,
     last_poll: Instant,
+    last_data: Instant,
+    /// Time at which the last data can be acknowledged.
+    acknowledged_at: Instant,
     packets: u64,
     sent: u64,
     arrived: u64,
@@ -72,6 +75,8 @@ impl Rig {
             next_send: Instant::ZERO,
             free_at: Instant::ZERO,
             last_poll: Instant::ZERO,
+            last_data: Instant::ZERO,
+            acknowledged_at: Instant::ZERO,
             packets: 0,
             sent: 0,
             arrived: 0,
@@ -152,12 +157,16 @@ impl Rig {
             self.send(octets.min(DATA as usize - 80) as u64 + 80, poll);
         } else if self.now >= send_at && self.now < end && self.now >= self.idle_until {
             if is_idle {
-                self.steady.on_restart(self.now, Span::ZERO);
+                self.steady.on_restart(self.now, self.now.since(self.last_data));
                 self.next_send = self.now;
             } else if may_send {
                 // The burst of a late sender is bounded.
                 let planned = self.next_send.max(self.now - Span::from_millis(5));
                 self.next_send = planned + self.steady.pace(self.now).unwrap().time_for(DATA);
+                if self.sent > 0 && self.now > self.acknowledged_at {
+                    self.steady.on_restart(self.now, self.now.since(self.last_data));
+                }
+                self.last_data = self.now;
                 let requested = self.steady.on_data(self.now, self.sent);
                 let poll = requested || self.now >= poll_at;
                 self.send(DATA, poll);
@@ -184,6 +193,9 @@ impl Rig {
             return;
         }
         self.free_at = self.free_at.max(self.now) + BitRate::from_bps(link.bps).time_for(octets);
+        if octets == DATA {
+            self.acknowledged_at = self.free_at + link.delay + self.back;
+        }
         if self.lost_packet == Some(self.packets) {
             return;
         }
@@ -196,6 +208,21 @@ impl Rig {
 
 fn at(millis: u64) -> Instant {
     Instant::ZERO + Span::from_millis(millis)
+}
+
+/// XSTP-14.2.9
+#[test]
+fn a_ramp_ends_although_each_packet_is_acknowledged_before_the_next_is_due() {
+    let config = SessionConfig {
+        initial_rate: Some(BitRate::from_kbps(16)),
+        ..SessionConfig::gateway(BitRate::from_kbps(64))
+    };
+    let delay = Span::from_millis(20);
+    let mut rig =
+        Rig::new(&config, |_| Link { bps: 64_000, delay: Span::from_millis(20), ..USUAL });
+    rig.back = delay;
+    rig.run(30_000);
+    assert!(rig.run(60_000) >= 48, "{}", rig.steady.mode(Instant::ZERO));
 }
 
 /// XSTP-14.2.1 XSTP-14.2.2 XSTP-14.2.3 XSTP-14.9.1
