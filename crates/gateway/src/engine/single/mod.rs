@@ -416,7 +416,7 @@ impl Machine for Single {
     }
 
     fn moved(&self) -> u64 {
-        self.counters.bytes_from_sockets
+        self.counters.bytes_from_sockets + self.counters.bytes_to_sockets
     }
 }
 

@@ -6,6 +6,7 @@ pub(super) mod shares;
 
 use super::world::World;
 use crate::engine::Held;
+use crate::simulation::net::tcp::Conn;
 use units::Span;
 
 /// Time for which gateways may hold resources after the last connection, besides the time for what
@@ -21,7 +22,8 @@ const OWN_DESCRIPTORS: usize = 3;
 /// # Errors
 /// Returns the resources that are not.
 pub(super) fn all_released(world: &mut World) -> Result<(), String> {
-    let buffered: u64 = world.held().iter().map(|held| held.buffered).sum();
+    let in_sockets: u64 = world.net.net().conns.iter().map(Conn::unread).sum();
+    let buffered: u64 = in_sockets + world.held().iter().map(|held| held.buffered).sum::<u64>();
     // Twice, because of retransmissions and headers.
     let limit = world.now() + LINGER + world.slowest_link().time_for(2 * buffered);
     // A hub may still be connecting to a server whose client has closed.

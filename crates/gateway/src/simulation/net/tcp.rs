@@ -122,6 +122,11 @@ impl Conn {
         self.outcome = Some((now + self.delay, error));
     }
 
+    /// Returns the number of octets that are in flight or not read.
+    pub(in crate::simulation) fn unread(&self) -> u64 {
+        self.halves.iter().map(|half| (half.queued + half.buffer.len()) as u64).sum()
+    }
+
     /// Ends the connection at an end whose call returns an error; the other end receives a RST.
     pub(super) fn break_down(&mut self, now: Instant, end: usize) {
         self.ends[end].dead = true;

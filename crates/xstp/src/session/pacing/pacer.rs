@@ -10,6 +10,11 @@
 
 use units::{BitRate, Instant, Span};
 
+/// Bounds of the time for which segments that are not delayed put data off: this time, or that of so
+/// many octets if it is longer. Path MTU probes at a very low rate would stop data for minutes.
+const MAX_DEBT: Span = Span::from_secs(1);
+const MAX_DEBT_OCTETS: u64 = 3_000;
+
 /// Time of the next transmission of data.
 #[derive(Clone, Debug)]
 pub(crate) struct Pacer {
@@ -62,7 +67,8 @@ impl Pacer {
         }
         self.start(now);
         let (span, remainder) = rate.time_and_rest(bytes, self.remainder);
-        self.next_send += span;
+        let latest = now + MAX_DEBT.max(rate.time_for(bytes.max(MAX_DEBT_OCTETS)));
+        self.next_send = (self.next_send + span).min(latest);
         self.remainder = remainder;
     }
 
@@ -104,6 +110,23 @@ mod tests {
     const RATE: BitRate = BitRate::from_mbps(12);
     const PACKET: u64 = 1500; // 1 ms at 12 Mbit/s
     const MS: Span = Span::from_millis(1);
+
+    /// XSTP-8.1.5
+    #[test]
+    fn segments_that_are_not_delayed_put_data_off_for_a_bounded_time() {
+        let mut pacer = pacer();
+        let now = Instant::from_nanos(1_000);
+        let low = BitRate::from_kbps(2);
+        for _ in 0..10 {
+            pacer.charge_bytes(now, PACKET, low);
+        }
+        assert_eq!(pacer.next_send(), now + low.time_for(3_000));
+        let mut fast = Pacer::new(MS * 5);
+        for _ in 0..3_000 {
+            fast.charge_bytes(now, PACKET, RATE);
+        }
+        assert_eq!(fast.next_send(), now + Span::from_secs(1));
+    }
 
     fn pacer() -> Pacer {
         Pacer::new(MS * 5)
