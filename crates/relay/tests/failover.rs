@@ -60,7 +60,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
     #[test]
-    fn new_streams_take_a_way_that_is_lit_and_all_that_was_opened_arrives(
+    fn new_streams_use_a_working_path_and_all_data_arrives(
         seed: u64,
         loss in 0.0f64..0.1,
         duplicate in 0.0f64..0.05,

@@ -132,7 +132,7 @@ fn server_accepts_only_the_configured_peer() {
 /// A socket that was created with bbr stays paced with every other congestion control, and no
 /// kernel statistic shows it. So the default must not be bbr.
 #[test]
-fn no_socket_begins_with_a_law_that_paces_whatever_the_machines_own_is() {
+fn no_socket_starts_with_a_pacing_congestion_control() {
     if !permitted() {
         return;
     }

@@ -33,7 +33,7 @@ fn a_program_sees_its_hosts_network() {
 }
 
 #[test]
-fn a_dropped_program_is_dead() {
+fn a_dropped_program_is_killed() {
     let Some(host) = host() else { return };
     let mut program = start(&host, "echo ready; exec sleep 1000");
     let mut stdout = program.child().stdout.take().unwrap();

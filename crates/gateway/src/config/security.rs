@@ -94,7 +94,7 @@ pub(super) enum Word {
 }
 
 const PRIVATE: &str = "the file with this gateway's key, made by `bentpipe key generate FILE`; or \
-                       `security = \"none\"`for an unencrypted link";
+                       `security = \"none\"` for an unencrypted link";
 const HUB: &str = "the hub's public key, as `bentpipe key show FILE` prints it there";
 const TERMINAL: &str = "the terminal's public key, as `bentpipe key show FILE` prints it there";
 const PRESHARED: [&str; 2] = ["preshared_key", "preshared_key_file"];

@@ -170,7 +170,7 @@ fn somebody_elses_table() {
 }
 
 #[test]
-fn connections_are_taken_over_and_go_on_with_the_clients_address() {
+fn intercepted_connections_keep_the_clients_address() {
     with_namespaces(|| {
         let spaces = Spaces::build();
         enter(&spaces.gateway);
@@ -300,7 +300,7 @@ fn the_rules_of_a_crashed_gateway_are_replaced() {
 }
 
 #[test]
-fn a_rule_of_the_same_words_that_somebody_else_has_added_is_left_alone() {
+fn equal_rules_of_other_programs_are_not_removed() {
     with_namespaces(|| {
         drop(new_space());
         let rules = HubRules::new("shared");

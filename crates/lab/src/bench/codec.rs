@@ -1,4 +1,4 @@
-//! `bentpipe bench codec`: what a packet costs without sockets.
+//! `bentpipe bench codec`: processing cost of a packet without sockets.
 //!
 //! The same state machines as in a gateway, under virtual time: sealing and opening of datagrams
 //! by the association, and a stream from one relay to another, which adds frames, the session's
@@ -25,21 +25,21 @@ const BATCH: usize = 44;
 /// Virtual time of one step.
 const STEP: Span = Span::from_micros(100);
 
-/// How the benchmark is run.
+/// Options of the benchmark.
 #[derive(Clone, Debug)]
 pub struct CodecConfig {
     /// Datagrams of each case.
     pub datagrams: usize,
     /// Runs of each case.
     pub runs: u32,
-    /// Parts of the names of cases; all cases when empty.
+    /// Names of cases or parts of them; empty for all.
     pub only: Vec<String>,
 }
 
 /// Measures each case.
 ///
 /// # Errors
-/// When a case's name fits none.
+/// If a name matches no case.
 pub fn codec(config: &CodecConfig, note: &mut dyn FnMut(&str)) -> Result<BenchReport, LabError> {
     let machine = Machine::here();
     let cases: Vec<String> = ["noise", "null"]
@@ -73,8 +73,7 @@ pub fn codec(config: &CodecConfig, note: &mut dyn FnMut(&str)) -> Result<BenchRe
     })
 }
 
-/// Processor time of an operation that is done many times. Time in which the thread does not run
-/// is not counted.
+/// Processor time of a repeated operation, without time in which the thread does not run.
 struct Stopwatch {
     clock: Clock,
     processor_ns: u64,
@@ -100,20 +99,21 @@ impl Stopwatch {
         let nanoseconds = self.processor_ns as f64 / packets as f64;
         figures.add(name, "ns/packet", nanoseconds);
         if self.cycles > 0 {
-            // The counter runs while the thread does not, so it only yields the frequency.
+            // The counter also counts while the thread does not run, so it is used for the
+            // frequency only.
             let per_nanosecond = self.cycles as f64 / self.real_ns as f64;
             figures.add(format!("{name}-cycles"), "cycles/packet", nanoseconds * per_nanosecond);
         }
     }
 }
 
-/// Processor time of this thread; 0 where the kernel does not count it.
+/// Returns the processor time of this thread; 0 if the kernel does not count it.
 fn processor_ns() -> u64 {
     let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID);
     time.map_or(0, |time| Duration::from(time).as_nanos() as u64)
 }
 
-/// The processor's time stamp counter, which counts at its nominal frequency; 0 where there is
+/// Returns the processor's time stamp counter, which counts at its nominal frequency; 0 if there is
 /// none.
 fn cycles() -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -240,7 +240,7 @@ impl Pair {
             .open(self.now, target, Priority::Normal)
             .expect("a new relay has room for a stream");
         let block = vec![0x5a; 64 << 10];
-        // Far more steps than any count needs: no stall goes unnoticed.
+        // More steps than any count needs: a stall is detected.
         for _ in 0..1_000 + count * 10 {
             if self.packets >= count {
                 return;
@@ -276,7 +276,7 @@ impl Pair {
         }
     }
 
-    /// Takes what has arrived from the stream, as a gateway's socket does.
+    /// Reads the data that has arrived on the stream, as a gateway's socket does.
     fn read(&mut self) {
         let (now, hub) = (self.now, &mut self.hub);
         self.receive.time(|| {
@@ -293,7 +293,7 @@ impl Pair {
         });
     }
 
-    /// Reports and credit, which cost the hub transmissions and the terminal receptions.
+    /// Transmits STATs and credit from the hub to the terminal.
     fn acknowledge(&mut self) {
         loop {
             let mut batch = TransmitBatch::new(&mut self.buffer, BATCH);

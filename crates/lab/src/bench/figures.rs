@@ -1,26 +1,26 @@
-//! What all benchmarks have in common: runs of several systems in turn, the medians of their
-//! figures, and the JSON.
+//! Common parts of the benchmarks: runs of several systems in turn, the medians of their results,
+//! and the JSON.
 //!
-//! Runs are interleaved, run by run, case by case, system after system, so that other work of the
-//! machine and its temperature affect all systems alike.
+//! Runs are interleaved by run, case and system, so that other load of the machine and its
+//! temperature affect all systems alike.
 
 use crate::LabError;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What the figures were measured on.
+/// The machine on which a benchmark ran.
 #[derive(Clone, Debug, Serialize)]
 pub struct Machine {
     /// The kernel's release.
     pub kernel: String,
     /// Processors that this process may use.
     pub processors: usize,
-    /// How many tasks were ready to run in the minute before; other work makes figures worse.
+    /// Mean number of runnable tasks in the minute before; other load makes results worse.
     pub load_before: Option<f64>,
 }
 
 impl Machine {
-    /// The machine that this process runs on.
+    /// Returns a description of this machine.
     pub fn here() -> Self {
         let read = |path| std::fs::read_to_string(path).unwrap_or_default();
         Self {
@@ -31,15 +31,15 @@ impl Machine {
     }
 }
 
-/// The median of `values`, the mean of the middle two where their number is even; none without
-/// values.
+/// Returns the median of `values`, the mean of the middle two if their number is even; `None`
+/// without values.
 pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let (low, high) = (values.len().checked_sub(1)? / 2, values.len() / 2);
     Some(f64::midpoint(values[low], values[high]))
 }
 
-/// The value below which the part `quantile` of `sorted` values is; none without values.
+/// Returns the value below which the part `quantile` of `sorted` values is; `None` without values.
 pub(crate) fn quantile(sorted: &[f64], quantile: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     sorted.get((quantile * last as f64).round() as usize).copied()
@@ -50,7 +50,7 @@ pub(crate) fn quantile(sorted: &[f64], quantile: f64) -> Option<f64> {
 pub struct Median {
     /// The median of the runs.
     pub value: f64,
-    /// The largest of the runs less the smallest.
+    /// The maximum of the runs less the minimum.
     pub spread: f64,
 }
 
@@ -64,16 +64,16 @@ impl Median {
     }
 }
 
-/// A figure, and what other systems reach in its place.
+/// A metric, and its values of other systems.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
     /// `case/figure`.
     pub name: String,
-    /// The median of the runs; null where this system has no such figure.
+    /// The median of the runs; null if this system does not have the metric.
     pub value: Option<f64>,
     /// The unit of value and spread.
     pub unit: &'static str,
-    /// The largest of the runs less the smallest.
+    /// The maximum of the runs less the minimum.
     pub spread: Option<f64>,
     /// The other systems, by name.
     pub against: BTreeMap<String, Median>,
@@ -99,7 +99,7 @@ pub(crate) struct Series {
 }
 
 impl Series {
-    /// Adds the figures of one measurement of `system`; their names follow `case` and a slash.
+    /// Adds the metrics of one measurement of `system`, with `case` and a slash before their names.
     pub(crate) fn add(&mut self, system: &str, case: &str, figures: Figures) {
         for (name, unit, value) in figures.0 {
             let name = format!("{case}/{name}");
@@ -110,7 +110,7 @@ impl Series {
         }
     }
 
-    /// The median of each figure of `main`, and those of all other systems.
+    /// Returns the median of each metric of `main`, and those of all other systems.
     pub(crate) fn results(&self, main: &str) -> Vec<Figure> {
         let figure = |(name, unit): &(String, &'static str)| {
             let of_name = self.values.iter().filter(|((figure, _), _)| figure == name);
@@ -130,35 +130,34 @@ impl Series {
     }
 }
 
-/// What a benchmark printed.
+/// Output of a benchmark.
 #[derive(Clone, Debug, Serialize)]
 pub struct BenchReport {
     /// The benchmark.
     pub bench: &'static str,
     /// Where it was measured.
     pub machine: Machine,
-    /// Whether the gateways were compiled without optimisation: figures of such a build say
-    /// nothing about a release.
+    /// Whether the gateways were compiled without optimization; such results do not apply to a
+    /// release.
     pub debug_build: bool,
     /// Runs of each system.
     pub runs: u32,
-    /// Seconds that each measurement took, where it is fixed.
+    /// Duration of each measurement in seconds, if it is fixed.
     pub seconds: f64,
     /// The figures.
     pub results: Vec<Figure>,
-    /// What could not be measured, and why.
+    /// Measurements that were not possible, and the reason.
     pub notes: Vec<String>,
 }
 
-/// The system that is measured; all others are measured against it.
+/// The measured system, with which all others are compared.
 pub(crate) const MAIN: &str = "bentpipe";
 
-/// Measures each case with each system `runs` times, in turn. `note` is called with a line for
-/// each measurement.
+/// Measures each case with each system `runs` times, in turn. `note` is called with a line for each
+/// measurement.
 ///
-/// # Errors
-/// The first error of a measurement of [`MAIN`], and any of a network that cannot be built. What
-/// another system fails at is part of the returned notes.
+/// The first error of a measurement of [`MAIN`], or of building a network. Errors of other systems
+/// are part of the returned notes.
 pub(crate) fn interleave<S: Copy>(
     runs: u32,
     cases: &[String],
@@ -194,11 +193,11 @@ fn words(figures: &Figures) -> String {
     figures.0.iter().map(figure).collect::<Vec<_>>().join(",")
 }
 
-/// Those of `cases` whose name is one of `only`, or contains one that is no case's whole name; all
-/// of them when `only` is empty.
+/// Returns those of `cases` whose name is one of `only`, or contains one that is not a complete
+/// name; all of them if `only` is empty.
 ///
 /// # Errors
-/// When a name fits none.
+/// If a name matches no case.
 pub(crate) fn chosen(cases: &[String], only: &[String]) -> Result<Vec<String>, LabError> {
     if let Some(name) = only.iter().find(|name| !cases.iter().any(|case| case.contains(*name))) {
         let expected = cases.join(", ");

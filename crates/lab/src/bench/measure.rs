@@ -140,7 +140,7 @@ impl Bench<'_> {
             });
             let exchanges: Vec<Exchange> = (0..repetitions)
                 .map(|number| {
-                    // Not in step with anything.
+                    // At times that are not synchronized with the link.
                     sleep(Span::from_millis(300 + 70 * number));
                     let (way, server) = network.reach(network.files());
                     network.net().client.run(|| traffic::ask(way, server, (4096, 4096), PATIENCE))

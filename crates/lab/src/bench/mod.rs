@@ -42,7 +42,7 @@ pub struct BenchConfig {
     pub ways: Vec<Way>,
     /// Duration of bulk transfers from their first octet.
     pub window: Span,
-    /// Runs of each scenario on each way; the results are the medians.
+    /// Runs of each scenario with each transport; the results are the medians.
     pub runs: u32,
     /// How often single requests and pages are repeated.
     pub repetitions: usize,
@@ -107,11 +107,11 @@ pub struct Report {
     pub machine: Machine,
     /// The medians of all runs.
     pub results: Vec<Figure>,
-    /// Each scenario on each way, in the order of time.
+    /// Each scenario with each transport, in the order of time.
     pub runs: Vec<Run>,
 }
 
-/// One scenario on one way.
+/// One scenario with one transport.
 #[derive(Clone, Debug, Serialize)]
 pub struct Run {
     /// Name of the scenario.
@@ -196,7 +196,7 @@ pub fn link(config: &BenchConfig, tell: &mut dyn FnMut(&Run)) -> Result<Report, 
     })
 }
 
-/// The unit of a figure, which stands last in its name.
+/// Returns the unit of a metric, the last part of its name.
 fn unit(figure: &str) -> &'static str {
     match figure {
         name if name.ends_with("bits_per_second") => "bit/s",
@@ -224,7 +224,7 @@ fn run(scenario: &'static Scenario, way: Way, config: &BenchConfig) -> Result<Ru
         // Without namespaces nothing can be measured.
         Err(error @ LabError::Testbed(_)) => return Err(error),
         Err(error) => {
-            // What crossed the link in the place of a system that failed says nothing of it.
+            // The traffic of a failed system has no meaning.
             if matches!(error, LabError::System { .. }) {
                 run.figures.clear();
             }

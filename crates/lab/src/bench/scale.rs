@@ -6,9 +6,9 @@
 //!              SOCKS5 ─ terminal ─┘
 //! ```
 //!
-//! Each terminal is a gateway's process. What is measured is the hub: its memory and processor
-//! time for idle terminals, how long all take to connect, what active ones cost, and how long a
-//! reload takes.
+//! Each terminal is a gateway's process. The benchmark measures the hub: its memory and processor
+//! time with idle and active terminals, the time until all are connected, and the duration of a
+//! reload.
 
 mod texts;
 
@@ -31,38 +31,38 @@ use std::time::Duration;
 use testbed::traffic::Way;
 use units::{Instant, Span};
 
-/// How the benchmark is run.
+/// Options of the benchmark.
 #[derive(Clone, Debug)]
 pub struct ScaleConfig {
     /// Terminals.
     pub terminals: usize,
-    /// Terminals whose clients send requests, at most as many as there are.
+    /// Number of terminals whose clients send requests, limited to the number of terminals.
     pub active: usize,
-    /// How long each state is measured.
+    /// Duration of the measurement of each state.
     pub length: Span,
     /// Runs.
     pub runs: u32,
 }
 
-/// Memory that a terminal's process takes, at most, octets: what must be free for each.
+/// Maximum memory of a terminal's process, octets, which must be free for each.
 const PROCESS: u64 = 6 << 20;
-/// How long all terminals may take to connect.
+/// Time limit until all terminals are connected.
 const PATIENCE: Span = Span::from_secs(300);
-/// How long a reload may take.
+/// Time limit of a reload.
 const RELOAD: Span = Span::from_secs(60);
-/// What is measured begins so long after the last change.
+/// Time from the last change to the start of a measurement.
 const SETTLING: Span = Span::from_secs(5);
 /// Time between two requests of an active terminal.
 const THOUGHT: Span = Span::from_millis(100);
 /// Octets of a request and of its response.
 const OCTETS: usize = 1_000;
-/// What the hub logs when a reload is complete.
+/// The hub's log message of a complete reload.
 const RELOADED: &str = "reloaded";
 
 /// Measures a hub with its terminals.
 ///
 /// # Errors
-/// When there is too little memory for the terminals' processes, they do not all connect, or a
+/// If there is too little memory for the terminals' processes, they do not all connect, or a
 /// gateway ends.
 pub fn scale(config: &ScaleConfig, note: &mut dyn FnMut(&str)) -> Result<BenchReport, LabError> {
     let machine = Machine::here();
@@ -132,19 +132,19 @@ fn measure(config: &ScaleConfig) -> Result<Figures, LabError> {
 /// The hub, its terminals, and a server.
 struct Site {
     clock: Clock,
-    // Dropped in this order: without its terminals a hub has nothing to wait for.
+    // Dropped in this order: without terminals the hub ends immediately.
     terminals: Vec<Gateway>,
     hub: Gateway,
     _server: Program,
     server: SocketAddr,
     hub_at: SocketAddr,
     metrics: SocketAddr,
-    /// Of the terminals, and last the hub's.
+    /// Processes of the terminals, and last of the hub.
     keys: Vec<PrivateKey>,
     folder: Folder,
 }
 
-/// A directory that is removed in the end.
+/// A directory that is removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -163,7 +163,7 @@ fn failed(what: &str) -> impl Fn(io::Error) -> LabError + '_ {
     move |error| LabError::Request(format!("{what}: {error}"))
 }
 
-/// Writes a file that only this user can read: there is a key in it.
+/// Writes a file that only this user can read, because it contains a key.
 fn write(path: &Path, text: &str) -> Result<(), LabError> {
     let failed = |source| LabError::File { path: path.to_owned(), source };
     let mut options = fs::OpenOptions::new();
@@ -199,7 +199,7 @@ impl Site {
         self.clock.sleep_until(self.clock.now() + span);
     }
 
-    /// Waits until `condition` holds; returns how long that took.
+    /// Waits until `condition` holds; returns the time that this took.
     fn wait_until(
         &mut self,
         patience: Span,
@@ -217,7 +217,7 @@ impl Site {
         Ok(self.clock.now().since(start))
     }
 
-    /// Whether all gateways still run.
+    /// Checks that all gateways still run.
     fn check(&mut self) -> Result<(), LabError> {
         self.hub.check()?;
         self.terminals.iter_mut().try_for_each(Gateway::check)
@@ -227,7 +227,7 @@ impl Site {
         Usage::of(self.hub.id())
     }
 
-    /// Sessions that the hub has begun.
+    /// Returns the number of sessions that the hub has started.
     fn sessions(&self) -> io::Result<u64> {
         let mut stream = TcpStream::connect(self.metrics)?;
         stream.set_read_timeout(Some(Duration::from_secs(10)))?;
@@ -239,7 +239,7 @@ impl Site {
         number.map(|number| number as u64).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
-    /// Starts all terminals; returns how long it took until all had a session.
+    /// Starts all terminals; returns the time until all have a session.
     fn start_terminals(&mut self, config: &ScaleConfig) -> Result<Span, LabError> {
         let start = self.clock.now();
         let hub_key = self.keys[config.terminals].public().to_string();
@@ -254,7 +254,7 @@ impl Site {
         Ok(self.clock.now().since(start))
     }
 
-    /// Sends requests from the active terminals; returns how long each took, sorted, in seconds.
+    /// Sends requests from the active terminals; returns their response times in seconds, sorted.
     fn request(&self, config: &ScaleConfig) -> Result<Vec<f64>, LabError> {
         let (latencies, until) = (Mutex::new(Vec::new()), self.clock.now() + config.length);
         let active = config.active.min(config.terminals);
@@ -277,7 +277,7 @@ impl Site {
         Ok(latencies)
     }
 
-    /// Adds a terminal to the hub's list; returns how long it takes until the hub has reloaded.
+    /// Adds a terminal to the hub's list; returns the time until the hub has reloaded.
     fn reload(&mut self) -> Result<Span, LabError> {
         let key = PrivateKey::generate(&mut SystemEntropy);
         let added = self.keys.len() - 1;

@@ -159,7 +159,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ),
     truly(
         "ber-1e-5",
-        "10 Mbit/s, 600 ms, a bit in 100,000 in error in both directions:  11 % of full packets",
+        "10 Mbit/s, 600 ms, a bit in 100,000 in error in both directions: 11 % of full packets",
         "delay 300ms limit 1bdp ber 1e-5 forward rate 10mbit return rate 1mbit",
         What::Bulk { downloads: 1 },
         &[AtLeast(SHARE, 0.96), AtMost(RETURN, 40_000.0), AtLeast(MATCHES, 1.0)],

@@ -214,7 +214,7 @@ fn ns2(script: &str) -> Result<f64, String> {
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let time = said.lines().find_map(|line| line.strip_prefix("done ")?.trim().parse().ok());
     time.ok_or_else(|| {
-        format!("{NS2} did not end:  {said}{}", String::from_utf8_lossy(&output.stderr))
+        format!("{NS2} did not end: {said}{}", String::from_utf8_lossy(&output.stderr))
     })
 }
 

@@ -134,7 +134,7 @@ fn name(case: &Case) -> String {
 
 fn line(compared: &Compared) -> String {
     format!(
-        "{:<18} kernel {:>7.2} s ({:?} retransmissions), model {:>7.2} s ({} retransmissions):  {:+.1} %, {}",
+        "{:<18} kernel {:>7.2} s ({:?} retransmissions), model {:>7.2} s ({} retransmissions): {:+.1} %, {}",
         compared.name,
         compared.kernel_median,
         compared.kernel_retransmissions,

@@ -100,7 +100,7 @@ fn options(stream: &TcpStream) -> u8 {
 }
 
 #[test]
-fn a_client_is_let_in_with_its_own_syn() {
+fn a_held_syn_is_reinjected_unchanged() {
     with_namespaces(|| {
         let mut gate = Gate::build();
         for server in [at(SERVERS[0], 80), at(SERVERS[1], 80), at("10.77.1.1", 7)] {
@@ -237,7 +237,7 @@ fn drop_capability(number: u32) {
 }
 
 #[test]
-fn a_configuration_that_is_read_again_may_confirm_and_cease_to() {
+fn confirm_mode_can_change_at_reload() {
     with_namespaces(|| {
         let spaces = Spaces::build();
         let file = std::env::temp_dir().join(format!("bentpipe-{}-confirm", std::process::id()));

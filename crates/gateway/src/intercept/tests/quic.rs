@@ -33,7 +33,7 @@ fn terminal_rules(refuse_quic: bool) -> TerminalRules {
 }
 
 #[test]
-fn quic_is_refused_at_once_and_other_datagrams_pass() {
+fn quic_is_refused_and_other_datagrams_pass() {
     with_namespaces(|| {
         let spaces = Spaces::build();
         assert_eq!(refused(&spaces, 443), [false; 2], "without rules everything passes");

@@ -12,10 +12,10 @@ use std::time::Duration;
 use testbed::Host;
 use testbed::traffic::{self, Way};
 
-/// How long a connection may take to open, and a response to come.
+/// Time limit for opening a connection, and for a response.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Where bulk data goes.
+/// Direction of bulk data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     /// From the server.
@@ -32,7 +32,7 @@ fn open((way, server): (Way, SocketAddr), request: Request) -> io::Result<TcpStr
     Ok(stream)
 }
 
-/// Flows that move data as fast as they can, on one thread of a host, until this is dropped.
+/// Flows that transfer data at full speed, on one thread of a host, until dropped.
 pub(crate) struct Bulk {
     /// Octets so far; read with [`Bulk::octets`].
     shared: Arc<(AtomicU64, AtomicBool)>,
@@ -40,10 +40,10 @@ pub(crate) struct Bulk {
 }
 
 impl Bulk {
-    /// Opens `flows` connections, and starts.
+    /// Opens `flows` connections and starts the transfer.
     ///
     /// # Errors
-    /// When a connection cannot be opened.
+    /// If a connection cannot be opened.
     pub(crate) fn start(
         host: &Host,
         reach: (Way, SocketAddr),
@@ -63,7 +63,7 @@ impl Bulk {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Octets that have been read from sockets or written to them.
+    /// Returns the octets read from sockets or written to them.
     pub(crate) fn octets(&self) -> u64 {
         self.shared.0.load(Ordering::Relaxed)
     }
@@ -71,7 +71,7 @@ impl Bulk {
     /// Ends all flows.
     ///
     /// # Errors
-    /// What ended a flow before.
+    /// The error of a flow that ended before.
     pub(crate) fn stop(mut self) -> io::Result<()> {
         self.shared.1.store(true, Ordering::Relaxed);
         let thread = self.thread.take().expect("a load is stopped once");
@@ -117,14 +117,14 @@ fn run(
     Ok(())
 }
 
-/// A download of a fixed rate, until this is dropped.
+/// A download of a fixed rate, until dropped.
 pub(crate) struct Paced(Arc<AtomicBool>);
 
 impl Paced {
     /// Opens a connection on which the server sends `bps` bits per second.
     ///
     /// # Errors
-    /// When it cannot be opened.
+    /// If it cannot be opened.
     pub(crate) fn start(host: &Host, reach: (Way, SocketAddr), bps: u64) -> io::Result<Self> {
         let mut stream = host.run(|| open(reach, Request::Paced(bps)))?;
         let stop = Arc::new(AtomicBool::new(false));
@@ -144,15 +144,15 @@ impl Drop for Paced {
     }
 }
 
-/// Opens a connection, sends `octets` octets and reads as many: returns the open connection.
+/// Opens a connection, sends `octets` octets and reads as many; returns the open connection.
 ///
 /// # Errors
-/// What the kernel refused, or that no response came.
+/// The kernel's error, or a missing response.
 pub(crate) fn exchange(reach: (Way, SocketAddr), octets: usize) -> io::Result<TcpStream> {
     let (way, server) = reach;
     let mut stream = traffic::connect(way, server, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    // One segment, as a client's first request is.
+    // One segment, as a client's first request.
     let mut first = Request::Echo.encode().to_vec();
     first.resize(first.len() + octets, 0x5a);
     stream.write_all(&first)?;

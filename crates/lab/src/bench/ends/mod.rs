@@ -1,7 +1,7 @@
 //! Programs at the ends of a benchmark: the server of the load, and systems to compare with.
 //!
-//! Each is a process of its own (`bentpipe-lab bench end`), so that its processor time and its
-//! descriptors are its own.
+//! Each is a separate process (`bentpipe-lab bench end`) with its own processor time and
+//! descriptors.
 
 mod load;
 mod poll;
@@ -21,11 +21,11 @@ pub use serve::serve;
 pub(super) use serve::{HEADER, received};
 pub use splice::splice;
 
-/// Raises this process's limit of descriptors, and with it that of the programs it starts, as far as
+/// Raises this process's limit of descriptors, and that of the programs it starts, as far as
 /// permitted.
 ///
 /// # Errors
-/// When fewer than `needed` are permitted.
+/// If fewer than `needed` are permitted.
 pub(super) fn raise_descriptors(needed: usize) -> Result<(), LabError> {
     let failed = |error: nix::errno::Errno| LabError::Request(format!("descriptors: {error}"));
     let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(failed)?;
@@ -38,7 +38,7 @@ pub(super) fn raise_descriptors(needed: usize) -> Result<(), LabError> {
     Ok(())
 }
 
-/// The command that starts an end as a process of its own: this program with other arguments.
+/// Returns the command that starts an end as a separate process: this program with other arguments.
 pub(super) fn command(arguments: &[&str]) -> Result<Command, LabError> {
     let own = std::env::current_exe()
         .map_err(|source| LabError::File { path: "/proc/self/exe".into(), source })?;

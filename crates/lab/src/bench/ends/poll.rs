@@ -4,7 +4,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use std::io;
 use std::os::fd::AsFd;
 
-/// Events of one wait.
+/// Maximum number of events of one wait.
 const EVENTS: usize = 256;
 
 /// A set of sockets, each with a number.
@@ -47,7 +47,7 @@ impl Poll {
     }
 }
 
-/// What a socket that is not ready says.
+/// Returns whether the error means that the socket is not ready.
 pub(super) fn is_pause(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }

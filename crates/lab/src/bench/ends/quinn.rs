@@ -15,13 +15,13 @@ use units::Span;
 
 /// The name in the certificate.
 const NAME: &str = "bench";
-/// A certificate that signs itself, and its key. Nothing depends on the key's secrecy: both ends
-/// are on this machine, and what is measured is the cipher. Made by
-/// `openssl req -x509 -newkey ed25519 -nodes -days 36500 -subj /CN=bench
-/// -addext subjectAltName=DNS:bench -addext basicConstraints=critical,CA:FALSE`.
+/// A self-signed certificate and its key. The key need not be secret: both ends are on this
+/// machine, and the cipher is measured. Made by `openssl req -x509 -newkey ed25519 -nodes -days
+/// 36500 -subj /CN=bench -addext subjectAltName=DNS:bench -addext
+/// basicConstraints=critical,CA:FALSE`.
 const CERTIFICATE: &[u8] = include_bytes!("quinn/certificate.der");
 const KEY: &[u8] = include_bytes!("quinn/key.der");
-/// Octets that may be outstanding on the stream, and in each socket's buffers.
+/// Maximum outstanding octets on the stream, and in each socket's buffers.
 const WINDOW: u32 = 16 << 20;
 /// Octets of one write.
 const BLOCK: usize = 256 << 10;
@@ -30,10 +30,10 @@ fn other(error: impl Into<Box<dyn Error + Send + Sync>>) -> io::Error {
     io::Error::other(error)
 }
 
-/// Sends without end to the first client. Prints a line as soon as one can connect.
+/// Sends continuously to the first client. Prints a line when it accepts connections.
 ///
 /// # Errors
-/// When the address cannot be bound, or the connection ends.
+/// If the address cannot be bound, or the connection ends.
 pub fn quinn_serve(address: SocketAddr) -> io::Result<()> {
     let key = PrivateKeyDer::try_from(KEY).map_err(other)?;
     let tls = rustls::ServerConfig::builder_with_provider(provider())
@@ -62,7 +62,7 @@ pub fn quinn_serve(address: SocketAddr) -> io::Result<()> {
 /// octets received meanwhile; then continues until the process ends.
 ///
 /// # Errors
-/// When the server cannot be reached, or the connection ends.
+/// If the server cannot be reached, or the connection ends.
 pub fn quinn_receive(server: SocketAddr, settling: Span, length: Span) -> io::Result<()> {
     let mut roots = RootCertStore::empty();
     roots.add(CERTIFICATE.into()).map_err(other)?;

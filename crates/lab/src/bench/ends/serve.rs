@@ -1,6 +1,6 @@
-//! The server of a load: one thread, as many connections as it has descriptors.
+//! The server of a load: one thread, with as many connections as it has descriptors.
 //!
-//! A connection begins with a header of [`HEADER`] octets: what is requested, and a number.
+//! A connection begins with a header of [`HEADER`] octets: the kind of request, and a number.
 
 use super::poll::{Poll, is_pause};
 use nix::sys::epoll::EpollFlags;
@@ -19,16 +19,16 @@ pub(super) const BLOCK: usize = 256 << 10;
 /// The listener's number among the sockets.
 const LISTENER: usize = usize::MAX;
 
-/// What a client requests.
+/// Kind of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Request {
-    /// Octets without end, as fast as they are taken.
+    /// Unlimited octets at full speed.
     Bulk,
-    /// Octets without end, so many bits per second.
+    /// Unlimited octets at this rate in bits per second.
     Paced(u64),
-    /// To read whatever comes.
+    /// Read and discard all octets.
     Discard,
-    /// To send back whatever comes.
+    /// Echo all octets.
     Echo,
     /// The number of octets that all [`Request::Discard`] connections have received, now and
     /// after each octet of the client.
@@ -62,7 +62,7 @@ impl Request {
     }
 }
 
-/// A connection, and the part of its header that has come.
+/// A connection, and the received part of its header.
 struct Connection {
     stream: TcpStream,
     header: [u8; HEADER],
@@ -81,7 +81,7 @@ struct Server {
 /// Serves connections to `address` until the process ends.
 ///
 /// # Errors
-/// When the address cannot be bound or the kernel refuses to poll.
+/// If the address cannot be bound or the kernel refuses to poll.
 pub fn serve(address: SocketAddr) -> io::Result<()> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
     socket.set_reuse_address(true)?;
@@ -105,7 +105,7 @@ pub fn serve(address: SocketAddr) -> io::Result<()> {
             } else if let Some(mut connection) = server.connections[number].take() {
                 match server.advance(&mut connection, number) {
                     Ok(true) => server.connections[number] = Some(connection),
-                    // Whether a client has closed or reset is its affair.
+                    // Errors of a client's connection are ignored.
                     Ok(false) | Err(_) => server.free.push(number),
                 }
             }
@@ -131,7 +131,7 @@ impl Server {
         }
     }
 
-    /// Does what a ready connection requires; false when it has ended.
+    /// Serves a ready connection; returns false when it has ended.
     fn advance(&mut self, connection: &mut Connection, number: usize) -> io::Result<bool> {
         let done = match connection.request {
             None => return self.read_header(connection, number),
@@ -189,7 +189,7 @@ impl Server {
     }
 }
 
-/// Writes `bps` bits per second, in a block every millisecond, until the client has gone.
+/// Writes `bps` bits per second, in a block every millisecond, until the client closes.
 pub(super) fn pace(mut stream: impl Write, bps: u64) {
     let clock = Clock::new();
     let start = clock.now();
@@ -197,7 +197,7 @@ pub(super) fn pace(mut stream: impl Write, bps: u64) {
     let mut block = Vec::new();
     loop {
         let due = BitRate::from_bps(bps).bytes_in(clock.now().since(start));
-        // After a stall the rest comes in bounded bursts.
+        // After a stall the backlog is sent in bounded bursts.
         block.resize((due - sent).min(BLOCK as u64) as usize, 0x5a);
         if stream.write_all(&block).is_err() {
             return;
@@ -207,11 +207,11 @@ pub(super) fn pace(mut stream: impl Write, bps: u64) {
     }
 }
 
-/// The number of octets that the server at `address` has received on [`Request::Discard`]
+/// Returns the number of octets that the server at `address` has received on [`Request::Discard`]
 /// connections.
 ///
 /// # Errors
-/// When the server does not answer.
+/// If the server does not respond.
 pub(crate) fn received(address: SocketAddr, patience: Span) -> io::Result<u64> {
     let patience = Duration::from_nanos(patience.as_nanos());
     let mut stream = TcpStream::connect_timeout(&address, patience)?;

@@ -1,5 +1,5 @@
 //! A proxy that moves octets from one TCP connection to another by `splice(2)`, without copying
-//! them to its own memory: the least that any proxy does.
+//! them to its own memory: the minimum work of any proxy.
 
 use super::poll::Poll;
 use nix::errno::Errno;
@@ -21,7 +21,7 @@ type Pipe = (OwnedFd, OwnedFd);
 /// One direction of a connection.
 #[derive(Default)]
 struct Half {
-    /// Where octets wait; none while none do.
+    /// The pipe that holds octets; `None` while there are none.
     pipe: Option<Pipe>,
     waiting: usize,
     ended: bool,
@@ -36,7 +36,7 @@ struct Pair {
 /// Forwards connections to `listen` to `target` until the process ends.
 ///
 /// # Errors
-/// When the address cannot be bound or the kernel refuses to poll.
+/// If the address cannot be bound or the kernel refuses to poll.
 pub fn splice(listen: SocketAddr, target: SocketAddr) -> io::Result<()> {
     let listener = TcpListener::bind(listen)?;
     listener.set_nonblocking(true)?;
@@ -52,7 +52,7 @@ pub fn splice(listen: SocketAddr, target: SocketAddr) -> io::Result<()> {
                     if free == pairs.len() {
                         pairs.push(None);
                     }
-                    // One that cannot be opened is closed: its client sees that.
+                    // If it cannot be opened, the client's connection is closed.
                     pairs[free] = Pair::open(client, target, &poll, free).ok();
                 }
             } else if let Some(pair) = &mut pairs[number]
@@ -77,7 +77,7 @@ impl Pair {
         Ok(Self { streams, halves: Default::default() })
     }
 
-    /// Moves what can be moved; false when both directions have ended or one has failed.
+    /// Moves octets; returns false when both directions have ended or one has failed.
     fn advance(&mut self, pipes: &mut Vec<Pipe>) -> bool {
         let [client, server] = &self.streams;
         let up = self.halves[0].advance(client, server, pipes);
@@ -87,8 +87,8 @@ impl Pair {
 }
 
 impl Half {
-    /// Moves what can be moved, by the pipe in which octets wait or else by one of `pipes`, to
-    /// which an empty one returns.
+    /// Moves octets through the direction's own pipe or else through one of `pipes`, to which an
+    /// empty one returns.
     fn advance(
         &mut self,
         from: &TcpStream,
@@ -141,7 +141,7 @@ impl Half {
 
 fn new_pipe() -> Result<Pipe, Errno> {
     let pipe = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
-    // Beyond what the system permits it stays as it is.
+    // The limit is the system's maximum.
     let _ = fcntl(&pipe.1, FcntlArg::F_SETPIPE_SZ(BLOCK as i32));
     Ok(pipe)
 }

@@ -16,10 +16,9 @@ use units::{Instant, Span};
 
 /// Octets of a request and of its response.
 const OCTETS: usize = 64;
-/// Connections of one measurement at most: beyond it, ports that wait for their timeout would be
-/// measured.
+/// Maximum number of connections of one measurement; more would measure ports in TIME-WAIT.
 const CONNECTIONS: u64 = 10_000;
-/// Connections at once.
+/// Number of concurrent connections.
 const MANY: usize = 100;
 /// The load during the measurement of request latency, as a fraction of the rate that one
 /// flow reaches through the gateways.
@@ -30,13 +29,13 @@ const THOUGHT: Span = Span::from_millis(2);
 /// New connections one after another and a hundred at once, and requests on an open connection.
 ///
 /// # Errors
-/// When a case's name fits none, a network cannot be built, or a gateway ends.
+/// If a name matches no case, a network cannot be built, or a gateway ends.
 pub fn connect(config: &LoadConfig, note: &mut dyn FnMut(&str)) -> Result<BenchReport, LabError> {
     let length = config.length.unwrap_or(Span::from_secs(if config.quick { 2 } else { 5 }));
     let many = format!("connect-{MANY}");
     let cases = ["connect-1".to_owned(), many.clone(), "request".to_owned()];
     let mut load = None;
-    // Kernel TCP comes first in each run; what it needs is no part of what gateways add.
+    // Kernel TCP comes first in each run; its time is not part of the latency that gateways add.
     let mut base: Option<[f64; 2]> = None;
     let measure = |case: &str, system: System<'_>| {
         let carrier = match system {
@@ -66,7 +65,7 @@ pub fn connect(config: &LoadConfig, note: &mut dyn FnMut(&str)) -> Result<BenchR
     run("connect", config, &cases, length, measure, note)
 }
 
-/// Bits per second of one download through the gateways.
+/// Returns the bits per second of one download through the gateways.
 fn capacity(config: &LoadConfig, length: Span) -> Result<f64, LabError> {
     let loaded = Loaded::start(config, Carrier::Gateways, 1)?;
     let network = &loaded.network;
@@ -80,7 +79,7 @@ fn capacity(config: &LoadConfig, length: Span) -> Result<f64, LabError> {
     Ok((load.octets() - before) as f64 * 8.0 / seconds)
 }
 
-/// Opens connections, `at_once` at a time; each carries a request and a response and is closed.
+/// Opens connections, `at_once` at a time; each transfers a request and a response and is closed.
 fn connections(
     config: &LoadConfig,
     carrier: Carrier<'_>,
@@ -104,7 +103,7 @@ fn connections(
     });
     worked.map_err(failed("a connection"))?;
     let seconds = clock.now().since(start).as_secs_f64();
-    // What is left to do for connections that have ended belongs to their cost.
+    // Processing of connections after their end is part of their cost.
     wait(Span::from_millis(500));
     let after = network.usage()?;
     let mut latencies = latencies.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -139,7 +138,7 @@ fn open_until(
     Ok(())
 }
 
-/// Requests on an open connection, beside a download of `bps`.
+/// Measures requests on an open connection, in parallel to a download of `bps`.
 fn requests(
     config: &LoadConfig,
     carrier: Carrier<'_>,

@@ -8,15 +8,15 @@ use crate::live::{Carrier, Usage};
 use rt::Clock;
 use units::Span;
 
-/// Flows at once.
+/// Numbers of concurrent flows.
 const FLOWS: [usize; 4] = [1, 10, 100, 1000];
-/// The same in the quick form.
+/// Numbers of concurrent flows in the quick form.
 const QUICK_FLOWS: [usize; 2] = [1, 100];
 
-/// Bulk data in each direction, with one flow and with many.
+/// Measures bulk data in each direction, with one flow and with many.
 ///
 /// # Errors
-/// When a case's name fits none, a network cannot be built, or a gateway ends.
+/// If a name matches no case, a network cannot be built, or a gateway ends.
 pub fn gateway(config: &LoadConfig, note: &mut dyn FnMut(&str)) -> Result<BenchReport, LabError> {
     let length = config.length.unwrap_or(Span::from_secs(if config.quick { 2 } else { 5 }));
     let flows: &[usize] = if config.quick { &QUICK_FLOWS } else { &FLOWS };
@@ -76,7 +76,7 @@ fn bulk(
     Ok(figures)
 }
 
-/// Octets that have come to their receiver.
+/// Returns the octets received.
 fn octets(loaded: &Loaded, load: &Bulk, direction: Direction) -> Result<u64, LabError> {
     match direction {
         Direction::Download => Ok(load.octets()),
@@ -88,7 +88,7 @@ fn octets(loaded: &Loaded, load: &Bulk, direction: Direction) -> Result<u64, Lab
     }
 }
 
-/// Processor time per 10^9 bits, of the terminal's programs, the hub's, and both.
+/// Returns the processor time per 10^9 bits, of the terminal's programs, the hub's, and both.
 pub(super) fn costs(figures: &mut Figures, [before, after]: [[f64; 2]; 2], gbit: f64) {
     let [terminal, hub] = [0, 1].map(|end| (after[end] - before[end]) / gbit);
     figures.add("cpu-terminal", "core-s/Gbit", terminal);
@@ -104,7 +104,7 @@ fn memory(figures: &mut Figures, peak: [Usage; 2], later: [Usage; 2]) {
     }
 }
 
-/// Processor time that the whole machine has spent since its start; none where that is unknown.
+/// Returns the processor time of the whole machine since its start; `None` if it is unknown.
 fn busy_seconds() -> Option<f64> {
     let stat = std::fs::read_to_string("/proc/stat").ok()?;
     // user, nice, system, idle, iowait, irq, softirq, in hundredths of a second (`proc(5)`).

@@ -1,4 +1,4 @@
-//! Memory of connections on which nothing happens.
+//! Memory of idle connections.
 
 use super::{HEADER, LATER, LoadConfig, Loaded, System, failed, run, wait};
 use crate::LabError;
@@ -9,14 +9,14 @@ use std::io;
 use std::net::TcpStream;
 use std::thread;
 
-/// Threads that open connections.
+/// Number of threads that open connections.
 const OPENERS: usize = 20;
 
-/// Opens connections, leaves them idle, and measures what the processes at both ends have grown
-/// by. What the kernel keeps for their sockets is not counted.
+/// Opens connections, leaves them idle, and measures the increase of memory of the processes at
+/// both ends. The kernel's memory for sockets is not included.
 ///
 /// # Errors
-/// When a case's name fits none, a network cannot be built, or a gateway ends.
+/// If a name matches no case, a network cannot be built, or a gateway ends.
 pub fn idle(config: &LoadConfig, note: &mut dyn FnMut(&str)) -> Result<BenchReport, LabError> {
     let count = config.connections;
     let cases = [format!("idle-{count}")];
@@ -28,7 +28,7 @@ pub fn idle(config: &LoadConfig, note: &mut dyn FnMut(&str)) -> Result<BenchRepo
 }
 
 fn measure(config: &LoadConfig, carrier: Carrier<'_>, count: usize) -> Result<Figures, LabError> {
-    // The connection of the probe, and those that are ending, count as well.
+    // The probe's connection, and closing ones, count as well.
     let mut loaded = Loaded::start(config, carrier, count + OPENERS)?;
     let network = &mut loaded.network;
     let Some(before) = network.usage()? else { return Ok(Figures::default()) };

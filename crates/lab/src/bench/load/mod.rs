@@ -6,8 +6,8 @@
 //!   load        gateway       gateway  load
 //! ```
 //!
-//! The gateways encrypt, and intercept by TPROXY. Each measurement has a network and programs of
-//! its own, so nothing of one is left for the next.
+//! The gateways encrypt, and intercept by TPROXY. Each measurement has its own network and
+//! programs.
 
 mod connect;
 mod gateway;
@@ -29,20 +29,20 @@ use std::net::SocketAddr;
 use testbed::Satellite;
 use units::{BitRate, Span};
 
-/// How a benchmark of this folder is run.
+/// Options of the benchmarks of this folder.
 #[derive(Clone, Debug)]
 pub struct LoadConfig {
-    /// Less time and fewer cases, for a first look.
+    /// Less time and fewer cases.
     pub quick: bool,
     /// Runs of each case.
     pub runs: u32,
-    /// Parts of the names of cases; all cases when empty.
+    /// Names of cases or parts of them; empty for all.
     pub only: Vec<String>,
-    /// Systems to compare with, besides those that are built in.
+    /// Systems to compare with, in addition to the built-in ones.
     pub others: Vec<OtherSystem>,
-    /// The gateways' configured rate in each direction; without one they find it.
+    /// The gateways' configured rate in each direction; `None`: they estimate it.
     pub rate: Option<BitRate>,
-    /// Seconds of each measurement; where none are given, those of the benchmark.
+    /// Duration of each measurement in seconds; `None`: that of the benchmark.
     pub length: Option<Span>,
     /// Connections of `bench idle`.
     pub connections: usize,
@@ -50,14 +50,14 @@ pub struct LoadConfig {
 
 /// Port of the server.
 const PORT: u16 = 7000;
-/// What a measurement begins with at most, before anything counts.
+/// Maximum duration of the start of a measurement, which does not count.
 const SETTLING: Span = Span::from_secs(2);
-/// Descriptors of a process besides those of the load.
+/// Descriptors of a process other than those of the load.
 const MARGIN: usize = 100;
-/// Gateways give memory back by then.
+/// Time after which gateways have returned free memory.
 const LATER: Span = Span::from_secs(5);
 
-/// One system among those that take turns.
+/// One of the measured systems.
 #[derive(Clone, Copy, Debug)]
 enum System<'a> {
     Network(Carrier<'a>),
@@ -65,7 +65,7 @@ enum System<'a> {
     Reference,
 }
 
-/// Two proxies that splice, one in the place of each gateway.
+/// Two splicing proxies, one in place of each gateway.
 fn splice_proxy() -> OtherSystem {
     let proxy = |listen: &str, target: &str| {
         format!("exec {{lab}} bench end splice {{{listen}}}:{PORT} {{{target}}}:{PORT}")
@@ -89,7 +89,7 @@ fn run(
     note: &mut dyn FnMut(&str),
 ) -> Result<BenchReport, LabError> {
     let machine = Machine::here();
-    // Of each connection the client has one, and so has the server.
+    // Each connection has a descriptor at the client and one at the server.
     ends::raise_descriptors(config.connections + MARGIN)?;
     let cases = chosen(cases, &config.only)?;
     let splice = splice_proxy();

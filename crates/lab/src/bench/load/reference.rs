@@ -1,5 +1,5 @@
-//! QUIC between the two gateways' hosts, one stream from memory to memory: what a transport over
-//! UDP with encryption costs when no TCP is on either side of it.
+//! QUIC between the two gateways' hosts, one stream from memory to memory: the cost of an encrypted
+//! transport over UDP without TCP on either side.
 
 use super::gateway::costs;
 use super::{SETTLING, failed};
@@ -47,7 +47,7 @@ pub(super) fn bulk(length: Span) -> Result<Figures, LabError> {
     Ok(figures)
 }
 
-/// What an end prints on its standard output.
+/// Output of an end on its standard output.
 struct Lines(BufReader<ChildStdout>);
 
 impl Lines {
@@ -56,7 +56,7 @@ impl Lines {
         Self(BufReader::new(output))
     }
 
-    /// Waits for the next line: an end that fails ends, and with it the pipe.
+    /// Waits for the next line. The pipe ends when an end fails.
     fn next(&mut self, program: &mut Program) -> Result<String, LabError> {
         let mut line = String::new();
         self.0.read_line(&mut line).map_err(failed("quinn"))?;

@@ -25,8 +25,8 @@ fn up(config: &PlansConfig) -> BitRate {
     config.rate.mul_ratio(1, 5)
 }
 
-/// Where a terminal's clients find its proxy: an address of the machine's own for each, with this
-/// process's number in it, so that several runs do not meet.
+/// Returns the address of a terminal's proxy: a loopback address that contains this process's
+/// number, so that several runs do not conflict.
 pub(in crate::bench) fn proxy(terminal: usize) -> SocketAddr {
     let run = 64 + (std::process::id() % 128) as u8;
     let address = [127, run, (terminal / 250 + 1) as u8, (terminal % 250 + 1) as u8];

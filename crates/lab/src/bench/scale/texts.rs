@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 pub(super) use crate::bench::plans::proxy;
 
-/// The hub's: `keys` are the terminals', and last its own.
+/// Returns the hub's configuration; `keys` are those of the terminals, and last its own.
 pub(super) fn hub(at: SocketAddr, metrics: SocketAddr, keys: &[PrivateKey]) -> String {
     let (own, terminals) = keys.split_last().expect("the hub has a key");
     let mut text = format!(
@@ -22,7 +22,7 @@ pub(super) fn hub(at: SocketAddr, metrics: SocketAddr, keys: &[PrivateKey]) -> S
     text
 }
 
-/// A terminal's, with a SOCKS5 proxy at [`proxy`].
+/// Returns a terminal's configuration, with a SOCKS5 proxy at [`proxy`].
 pub(super) fn terminal(number: usize, peer: SocketAddr, key: &PrivateKey, hub: &str) -> String {
     format!(
         "role = \"terminal\"\nname = \"site-{number}\"\nprivate_key = \"{}\"\n\
