@@ -233,15 +233,8 @@ fn run_entries(arguments: Run) -> Outcome {
 
 fn summary(judged: &experiments::Judged) -> String {
     let outcome = &judged.outcome;
-    let [agrees, differs, open] = [Verdict::Agrees, Verdict::Differs, Verdict::NotComparable]
-        .map(|verdict| outcome.count(verdict));
-    let mut text = format!(
-        "{}: of {} cells {agrees} agree, {differs} differ, {open} are not comparable; fitted \
-         values: {}\n",
-        judged.id,
-        outcome.cells().count(),
-        outcome.fitted()
-    );
+    let mut text =
+        format!("{}: {} Fitted values: {}.\n", judged.id, outcome.headline(), outcome.fitted());
     let [live, agree] = outcome.vouched();
     if live > 0 {
         let _ = writeln!(text, "  live: {live} cells, {agree} of them as simulated");

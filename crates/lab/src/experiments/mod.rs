@@ -32,7 +32,7 @@ pub mod statistics;
 mod store;
 mod sweep;
 
-pub use cell::{Cell, Kind, Measured, Verdict};
+pub use cell::{Cell, Compared, Evidence, Kind, Measured, Side, Verdict};
 pub use figure::{Axis, Figure, Series};
 pub use judged::Judged;
 pub use options::Options;

@@ -1,6 +1,6 @@
 //! Evaluated results: set-up, cells, figures, tables and text.
 
-use super::cell::{Cell, Measured, Verdict};
+use super::cell::{Cell, Evidence, Kind, Measured, Verdict};
 use super::figure::Figure;
 use serde::{Deserialize, Serialize};
 
@@ -110,6 +110,39 @@ impl Outcome {
         self.sections.iter().flat_map(|section| &section.cells)
     }
 
+    /// Returns the counts of cells in words: first those that are simulated or live, then the
+    /// others.
+    pub fn headline(&self) -> String {
+        let count = |evidence, kind: Option<Kind>| {
+            let cells = self.cells().filter(|cell| cell.evidence == evidence);
+            agreement(cells.filter(|cell| kind == Some(cell.kind) || kind.is_none()))
+        };
+        let mut text = String::new();
+        for evidence in Evidence::ALL.into_iter().filter(|evidence| evidence.is_headline()) {
+            let [agree, of] = count(evidence, None);
+            let [numbers, all] = count(evidence, Some(Kind::Number));
+            if of > 0 {
+                text += &format!(
+                    "{}: {agree} of {of} cells agree, {numbers} of {all} numbers and {} of {} \
+                     statements. ",
+                    evidence.name(),
+                    agree - numbers,
+                    of - all
+                );
+            }
+        }
+        let apart = Evidence::ALL.into_iter().filter_map(|evidence| {
+            let [agree, of] = count(evidence, None);
+            let shown = of > 0 && !evidence.is_headline();
+            shown.then(|| format!("{} {agree} of {of}", evidence.name()))
+        });
+        let apart: Vec<String> = apart.collect();
+        if !apart.is_empty() {
+            text += &format!("Counted apart: {}. ", apart.join(", "));
+        }
+        format!("{text}Not comparable: {}.", self.count(Verdict::NotComparable))
+    }
+
     /// Returns the number of cells with this verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         self.cells().filter(|cell| cell.verdict == verdict).count()
@@ -119,4 +152,13 @@ impl Outcome {
     pub fn fitted(&self) -> usize {
         self.set_up.iter().filter(|line| line.fitted).count()
     }
+}
+
+/// Returns how many of these cells agree, and how many were compared.
+pub(super) fn agreement<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> [usize; 2] {
+    cells.into_iter().fold([0, 0], |[agree, of], cell| match cell.verdict {
+        Verdict::Agrees => [agree + 1, of + 1],
+        Verdict::Differs => [agree, of + 1],
+        Verdict::NotComparable => [agree, of],
+    })
 }

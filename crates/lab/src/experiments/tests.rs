@@ -12,7 +12,7 @@ static PAGE: LazyLock<publication::Page> = LazyLock::new(|| {
         place = "table 1"
         value = 3.5
         unit = "m"
-        absolute = 0.5
+        tolerance = { absolute = 0.5, because = "it is uniform" }
         reason = "it is uniform"
     "#;
     publication::Page::parse("counted", text)
@@ -121,8 +121,13 @@ fn results_are_resumed_and_merged() {
     let results = text(&folder.0, "results.json");
     assert!(results.contains("\"verdict\": \"agrees\""), "{results}");
     assert!(text(&folder.0, "report.html").contains("x of p3"));
-    assert!(text(&folder.0, "counted-1999/cells.csv").starts_with("name,kind,place"));
+    assert!(text(&folder.0, "counted-1999/cells.csv").starts_with("name,kind,evidence,place"));
+    let overview = text(&folder.0, "overview.md");
+    assert!(overview.contains("| counted-1999 | 1 of 1 | – |"), "{overview}");
+    assert!(overview.ends_with("| All | 1 of 1 | – |\n"), "{overview}");
     let page = text(&folder.0, "counted-1999/cells.md");
+    assert!(page.contains("simulated: 1 of 1 cells agree, 1 of 1 numbers and 0 of 0"), "{page}");
+    assert!(page.contains("| within 0.5: it is uniform | agrees |"), "{page}");
     let table = "## CrossTraffic\n\n### Its ends\n\n| where | a\\|b |\n|---|---|\n| low | 3 |\n| high | 4 |\n";
     assert!(page.ends_with(table), "its tables are on the page, and no empty part: {page}");
 

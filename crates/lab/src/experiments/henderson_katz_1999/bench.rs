@@ -10,7 +10,7 @@ use super::super::network::{direction, transfer};
 use super::super::{Draw, Values};
 use satlink::{DirectionConfig, Discipline, Jitter, Limit, LinkConfig, QueueConfig, Red};
 use sim::scenario::files::{CrossTraffic, Files, Transports};
-use simtcp::TcpConfig;
+use simtcp::{RecoveryKind, TcpConfig};
 use units::{BitRate, Span};
 use xstp::session::SessionConfig;
 
@@ -36,6 +36,8 @@ pub(super) enum Way {
     NewReno,
     SackReno,
     SackNewReno,
+    /// The recovery of RFC 6675 in place of the paper's appendix.
+    Rfc6675,
     SplitTcp,
     SplitStp,
 }
@@ -51,6 +53,7 @@ impl Way {
             Self::NewReno => "NewReno",
             Self::SackReno => "SACK-Reno",
             Self::SackNewReno => "SACK-NewReno",
+            Self::Rfc6675 => "SACK by RFC 6675",
             Self::SplitTcp => "split TCP",
             Self::SplitStp => "split STP",
         }
@@ -66,6 +69,7 @@ impl Way {
             }
             Self::SackReno => Transports::Tcp(of_1999(TcpConfig::sack_reno())),
             Self::SackNewReno => Transports::Tcp(best()),
+            Self::Rfc6675 => Transports::Tcp(TcpConfig { recovery: RecoveryKind::Sack, ..best() }),
             Self::SplitTcp => {
                 Transports::SplitTcp(near, TcpConfig { send_buffer: buffer, ..best() })
             }
@@ -305,6 +309,7 @@ pub(super) fn trials() -> Vec<(Trial, u32)> {
     }
     all.extend(beside_figures().map(|trial| (trial, 10)));
     all.extend(queues().into_iter().map(|trial| (trial, 5)));
+    all.extend(recoveries().map(|trial| (trial, 10)));
     let crowded = Trial::new(Way::SplitTcp, 600, Others::One(Router::DropTail));
     all.extend(BUFFERS_KB.map(|buffer_kb| (Trial { buffer_kb, ..crowded }, 20)));
     all
@@ -320,6 +325,21 @@ fn beside_figures() -> impl Iterator<Item = Trial> {
     let silent = Trial { file: false, ..Trial::new(Way::SackNewReno, 600, Others::Web) };
     let rides = RIDES_MS.map(|ride_ms| Trial { ride_ms, ..at(Way::SplitStp, 600) });
     plain.chain(slow).chain(unsteady).chain([silent]).chain(rides)
+}
+
+/// Queue lengths in packets of the grid of recovery, load and queue.
+pub(super) const GRID: [u64; 3] = [QUEUE, 100, 200];
+
+/// Returns the transfers of the grid of recovery, load and queue, except for those of SACK-NewReno
+/// beside the web, which are in figure 3 and in the sweep of queues.
+fn recoveries() -> impl Iterator<Item = Trial> {
+    use Others::{Nobody, Web};
+    let rows = [(Way::SackNewReno, Nobody), (Way::Rfc6675, Nobody), (Way::Rfc6675, Web)];
+    rows.into_iter().flat_map(|(way, others)| {
+        GRID.into_iter().flat_map(move |queue| {
+            [20, 600].map(|round_trip| Trial { queue, ..Trial::new(way, round_trip, others) })
+        })
+    })
 }
 
 /// Bound of the delay variation in ms, where there is one.

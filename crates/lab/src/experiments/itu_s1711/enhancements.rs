@@ -8,7 +8,9 @@
 use super::super::network::limited;
 use super::super::{Draw, Values};
 use super::bench::space;
-use satlink::{Direction, DirectionConfig, Discipline, Limit, LinkConfig, QueueConfig, Red};
+use satlink::{
+    Direction, DirectionConfig, Discipline, Jitter, Limit, LinkConfig, QueueConfig, Red,
+};
 use sim::Network;
 use sim::host::{Host, Tcp, TcpId, Xstp};
 use sim::network::{Address, NodeId};
@@ -18,7 +20,7 @@ use sim::pep::{
 };
 use sim::traffic::{Client, ConnectionPlan, Exchange, Order, Server, Start};
 use simtcp::{AfterIdle, DelayedAck, InitialWindow, Opening, RecoveryKind, TcpConfig, WindowKind};
-use units::{BitRate, Instant, Span};
+use units::{BitRate, Instant, RngStream, Span};
 
 /// An impairment for TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,9 +82,9 @@ impl Impairment {
         }
     }
 
-    /// Returns the number of replications, which is larger for random errors.
-    pub(super) fn often(self) -> u32 {
-        if self == Self::Errors { 10 } else { 1 }
+    /// Returns the time of a full packet on the satellite link.
+    fn packet_time(self) -> Span {
+        BitRate::from_kbps(self.kbps()).time_for(1_500)
     }
 }
 
@@ -142,6 +144,11 @@ const ANSWER: u64 = 1_000;
 const PORT: u16 = 80;
 /// Start of the second request, or idle time of a connection.
 const LATER: Span = Span::from_secs(20);
+/// Replications of each case. Transfers begin within one step of the hosts' slow clock, and packets
+/// leave the server's network up to a packet's time late: without either a run is deterministic, and
+/// its result a matter of phase.
+pub(super) const OFTEN: u32 = 10;
+const SLOW_CLOCK: Span = Span::from_millis(500);
 
 /// Returns a TCP of 1999 without enhancements: Reno with an initial window of one segment; windows
 /// do not limit it.
@@ -268,15 +275,17 @@ impl Case {
         let server = net.host_with(|node| {
             Host::new(Tcp::server(node, &self.tcp, PORT), Server::<TcpId>::new())
         });
-        let plans = self.plans(impairment);
+        let mut rng = RngStream::new(draw.seed, draw.run, "itu-s1711: enhancements");
+        let first = Instant::ZERO + Span::from_secs_f64(SLOW_CLOCK.as_secs_f64() * rng.uniform());
+        let plans = self.plans(impairment, first);
         let client = net.host_with(|node| {
             let to = Address::new(server, PORT);
             Host::new(Tcp::client(node, &self.tcp, to), Client::<TcpId>::new(plans))
         });
         let [near, far] = self.nodes(&mut net, impairment, server);
-        net.link(server, near, &lan());
+        net.link(server, near, &lan(impairment.packet_time()));
         net.link(near, far, &self.line(impairment));
-        net.link(far, client, &lan());
+        net.link(far, client, &lan(Span::ZERO));
         let until = self.seconds.map_or(impairment.until(), Span::from_secs);
         net.run_until(Instant::ZERO + until);
         let seen = &net.node::<Asks>(client).application;
@@ -299,23 +308,23 @@ impl Case {
         Ok(Values::new().with("score", score))
     }
 
-    fn plans(&self, impairment: Impairment) -> Vec<ConnectionPlan> {
+    fn plans(&self, impairment: Impairment, first: Instant) -> Vec<ConnectionPlan> {
         let file = Exchange { request: 300, response: self.file };
         match impairment {
             Impairment::Latency if self.kept => vec![ConnectionPlan {
                 held: LATER,
-                ..ConnectionPlan::new(Start::At(Instant::ZERO), Order::OneByOne, vec![file; 2])
+                ..ConnectionPlan::new(Start::At(first), Order::OneByOne, vec![file; 2])
             }],
-            Impairment::Latency => [Span::ZERO, LATER]
-                .map(|start| ConnectionPlan::single(Instant::ZERO + start, file))
-                .into(),
+            Impairment::Latency => {
+                [Span::ZERO, LATER].map(|start| ConnectionPlan::single(first + start, file)).into()
+            }
             Impairment::Product
             | Impairment::Errors
             | Impairment::Queue
             | Impairment::Return
             | Impairment::Sessions => {
                 let endless = Exchange { request: 300, response: 1 << 40 };
-                let start = |flow| Instant::ZERO + Span::from_millis(37) * u64::from(flow);
+                let start = |flow| first + Span::from_millis(37) * u64::from(flow);
                 (0..impairment.flows())
                     .map(|flow| ConnectionPlan::single(start(flow), endless))
                     .collect()
@@ -428,7 +437,9 @@ fn wide(window: u64) -> TcpConfig {
     TcpConfig { send_buffer: window, receive_buffer: window, ..TcpConfig::sack() }
 }
 
-fn lan() -> LinkConfig {
-    let limit = Limit::Packets(1 << 16);
-    LinkConfig::symmetric(limited(BitRate::from_mbps(100), Span::from_micros(500), limit))
+/// Returns a network of 100 Mbit/s whose packets are up to `late` late, in order.
+fn lan(late: Span) -> LinkConfig {
+    let delay = Span::from_micros(500) + late / 2;
+    let link = limited(BitRate::from_mbps(100), delay, Limit::Packets(1 << 16));
+    LinkConfig::symmetric(DirectionConfig { jitter: Jitter::Uniform(late / 2), ..link })
 }

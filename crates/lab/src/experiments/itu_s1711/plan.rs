@@ -47,10 +47,10 @@ pub(super) fn plan(setting: &Setting) -> Vec<Point> {
 
 pub(super) fn matrix(setting: &Setting) -> Vec<Point> {
     let mut points = Vec::new();
+    let often = setting.at_most(enhancements::OFTEN);
     for one in varied::all() {
         let (impairment, keys) = (one.impairment, [true, false].map(|side| one.key(side)));
         for (case, key) in [one.with, one.without].into_iter().zip(keys) {
-            let often = setting.at_most(impairment.often());
             let simulate = move |draw: &Draw| case.run(impairment, draw);
             points.push(Point::new(MATRIX, key, often, simulate));
         }
@@ -60,7 +60,6 @@ pub(super) fn matrix(setting: &Setting) -> Vec<Point> {
             for impairment in enhancements::Impairment::ALL {
                 let case = case.clone();
                 let key = enhancements::key(name, side, impairment);
-                let often = setting.at_most(impairment.often());
                 let simulate = move |draw: &Draw| case.run(impairment, draw);
                 points.push(Point::new(MATRIX, key, often, simulate));
             }

@@ -5,7 +5,7 @@ use super::access;
 use super::access::{Access, LOADS};
 use satlink::mac::mf_tdma::{Class, MfTdma, MfTdmaConfig};
 use satlink::mac::schedule::Free;
-use sim::multi_access::{Design, Interpretation, Prediction, Scenario, Star, StarReport};
+use sim::multi_access::{Design, Interpretation, Prediction, Scenario, Stack, Star, StarReport};
 use units::{BitRate, Instant, RngStream, Span};
 
 /// The study of table I.
@@ -22,6 +22,10 @@ pub(super) const FREE: [(&str, Free); 2] =
 /// The study of other access schemes.
 pub(super) const ACCESS: &str = "access";
 pub(super) const LOOP: &str = "loop";
+/// The study of how often a terminal without slots may send a request.
+pub(super) const REQUESTS: &str = "requests";
+/// Intervals of these opportunities in frames of 250 ms.
+pub(super) const OPPORTUNITIES: [u32; 6] = [1, 2, 4, 8, 16, 32];
 /// Duration of bulk transfers.
 pub(super) const BULK_TIME: Span = Span::from_secs(120);
 
@@ -138,6 +142,11 @@ pub(super) fn plan(setting: &Setting) -> Vec<Point> {
             }
         }
     }
+    for frames in OPPORTUNITIES {
+        for (name, star) in asking(frames) {
+            put(REQUESTS, format!("{frames}/{name}"), setting.at_most(10), star);
+        }
+    }
     for design in Design::ALL {
         let star = Star::bulk(design, BULK_TIME);
         put(BULK, design.name().to_owned(), setting.at_most(10), star);
@@ -172,6 +181,25 @@ pub(super) fn beside() -> [(&'static str, Star); 3] {
     let mut both = Star::mhatre_rosenberg(Scenario::EndToEndOnDemand);
     (both.mac.free, both.mac.sync) = (Free::Equal, None);
     [(ASKED_ONLY, asked_only), (FIXED_SPLIT, fixed), (DEMAND_AND_FREE, both)]
+}
+
+/// Returns the networks without free slots in which each terminal has an opportunity to send a
+/// request once in so many frames: TCP end to end by its least timeout, and split.
+pub(super) fn asking(frames: u32) -> [(&'static str, Star); 3] {
+    let tcp = |least_ms: u64| {
+        let mut star = Star::mhatre_rosenberg(Scenario::EndToEndOnDemand);
+        if let Stack::EndToEnd(tcp) = &mut star.stack {
+            tcp.rto.min = Span::from_millis(least_ms);
+        }
+        star
+    };
+    let mut split = Star::mhatre_rosenberg(Scenario::Equal);
+    split.mac.free = Free::None;
+    let all = [("TCP, 1 s", tcp(1_000)), ("TCP, 0.2 s", tcp(200)), ("split", split)];
+    all.map(|(name, mut star)| {
+        star.mac.sync = Some(frames);
+        (name, star)
+    })
 }
 
 pub(super) fn one(star: &Star, draw: &Draw) -> Values {

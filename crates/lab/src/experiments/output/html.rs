@@ -26,26 +26,23 @@ pub(super) fn page(experiments: &[Judged]) -> Result<String, LabError> {
 }
 
 const INTRODUCTION: &str = "<p class=\"lead\">Each published number or statement is a cell: what \
-was published, when ours counts as agreeing (written down before ours was known; what was fitted is marked in the set-up), what ours is \
-with its 95&nbsp;% confidence interval over replications, and the verdict with its reason. The \
-protocol code is the code that the gateways run.</p>\n";
+was published, what the comparison rests on, when ours agrees, what ours is with its 95&nbsp;% \
+confidence interval over replications, and the verdict with its reason. Only simulated and live \
+cells count in headlines. The protocol code is the code that the gateways run.</p>\n";
 
 fn overview(experiments: &[Judged]) -> String {
     let mut text = String::from(
-        "<table class=\"overview\"><thead><tr><th>experiment</th><th>agrees</th><th>differs</th>\
-         <th>not comparable</th><th>live, as simulated</th><th>fitted values</th><th>runs</th></tr>\
+        "<table class=\"overview\"><thead><tr><th>experiment</th><th>cells that agree</th>\
+         <th>live, as simulated</th><th>fitted values</th><th>runs</th></tr>\
          </thead><tbody>\n",
     );
     for judged in experiments {
         let outcome = &judged.outcome;
         let _ = writeln!(
             text,
-            "<tr><td><a href=\"#{id}\"><b>{id}</b></a> {title}</td><td class=\"agrees\">{}</td>\
-             <td class=\"differs\">{}</td><td class=\"not_comparable\">{}</td><td>{}</td>\
+            "<tr><td><a href=\"#{id}\"><b>{id}</b></a> {title}</td><td>{}</td><td>{}</td>\
              <td>{}</td><td>{}</td></tr>",
-            outcome.count(Verdict::Agrees),
-            outcome.count(Verdict::Differs),
-            outcome.count(Verdict::NotComparable),
+            outcome.headline(),
             vouched(outcome),
             outcome.fitted(),
             judged.jobs,
@@ -110,14 +107,14 @@ fn experiment(judged: &Judged) -> Result<String, LabError> {
 const STALE: &str = "<p class=\"summary\">Other code made these results than this program has: the \
 command above makes them anew.</p>\n";
 
-/// Returns a stacked bar of the verdict counts.
+/// Returns a stacked bar of the verdict counts of simulated and live cells.
 fn bar(outcome: &Outcome) -> String {
-    let all = outcome.cells().count().max(1);
+    let cells: Vec<_> = outcome.cells().filter(|cell| cell.evidence.is_headline()).collect();
     let mut text = String::from("<div class=\"bar\">");
     for verdict in [Verdict::Agrees, Verdict::Differs, Verdict::NotComparable] {
-        let count = outcome.count(verdict);
+        let count = cells.iter().filter(|cell| cell.verdict == verdict).count();
         if count > 0 {
-            let share = count as f64 * 100.0 / all as f64;
+            let share = count as f64 * 100.0 / cells.len() as f64;
             let (class, name) = (class_of(verdict), verdict.name());
             let _ = write!(
                 text,
@@ -126,7 +123,7 @@ fn bar(outcome: &Outcome) -> String {
             );
         }
     }
-    text + "</div>\n"
+    format!("{text}</div>\n<p>{}</p>\n", outcome.headline())
 }
 
 fn contents(judged: &Judged) -> String {
@@ -229,17 +226,18 @@ fn cells(cells: &[Cell]) -> String {
     let any_live = cells.iter().any(|cell| cell.live.is_some());
     let head = if any_live { "<th>live</th>" } else { "" };
     let mut text = format!(
-        "<table class=\"cells\"><thead><tr><th>cell</th><th>published</th><th>ours</th>{head}\
+        "<table class=\"cells\"><thead><tr><th>cell</th><th>kind</th><th>published</th><th>ours</th>{head}\
          <th>verdict</th><th>reason</th></tr></thead><tbody>\n",
     );
     for cell in cells {
         let _ = writeln!(
             text,
             "<tr class=\"{class}\"><td><b>{}</b><br><span class=\"dim\">{}</span></td><td>{}</td>\
-             <td>{}</td>{}<td><span class=\"verdict {class}\">{}</span></td><td>{}<br>\
+             <td>{}</td><td>{}</td>{}<td><span class=\"verdict {class}\">{}</span></td><td>{}<br>\
              <span class=\"dim\">agrees when: {}</span></td></tr>",
             escape(&cell.name),
             escape(&cell.place),
+            cell.evidence.name(),
             answer(&cell.published, cell),
             ours(cell),
             measured(cell, any_live),

@@ -1,10 +1,53 @@
 //! The result page of an entry as Markdown.
 
 use super::plain;
-use crate::experiments::cell::{Answer, Cell, Measured, Verdict};
+use crate::experiments::cell::{Answer, Cell, Evidence, Measured, Verdict};
 use crate::experiments::judged::Judged;
-use crate::experiments::outcome::Section;
+use crate::experiments::outcome::{Section, agreement};
 use std::fmt::Write;
+
+/// How numbers are compared, and what the kinds of cells are.
+const RULE: &str = "\
+A number agrees within 10 % of the published one plus half of our 95 % interval, of which at most \
+5 % count; another tolerance has its reason beside it. Kinds of cells: *simulated* without a \
+parameter chosen by the published value, *live* with the kernel and the gateway program, \
+*arithmetic* on formulas or published numbers, *fitted* with a parameter chosen with the published \
+value in view, *restated* where the value is part of the set-up, *own goal* where it is this \
+project's.\n";
+
+/// Returns the overview of all entries: cells that agree, by kind and by section.
+pub(super) fn overview(judged: &[Judged]) -> String {
+    let mut text = "# Cells that agree, by kind\n\n| experiment |".to_owned();
+    Evidence::ALL.iter().for_each(|evidence| text += &format!(" {} |", evidence.name()));
+    text += " not comparable | live as simulated |\n|---|";
+    text += &"---|".repeat(Evidence::ALL.len() + 2);
+    for Judged { id, outcome, .. } in judged {
+        let _ = write!(text, "\n| {id} |");
+        for evidence in Evidence::ALL {
+            let cells = outcome.cells().filter(|cell| cell.evidence == evidence);
+            let _ = write!(text, " {} |", counted(agreement(cells)));
+        }
+        let [live, agree] = outcome.vouched();
+        let open = outcome.count(Verdict::NotComparable);
+        let _ = write!(text, " {open} | {} |", counted([agree, live]));
+    }
+    text += "\n";
+    for Judged { id, outcome, .. } in judged {
+        let _ = write!(text, "\n## {id}\n\n| section | simulated or live | other kinds |\n");
+        text += "|---|---|---|\n";
+        for section in outcome.sections.iter().filter(|section| !section.cells.is_empty()) {
+            let (first, others): (Vec<&Cell>, Vec<&Cell>) =
+                section.cells.iter().partition(|cell| cell.evidence.is_headline());
+            let [first, others] = [first, others].map(|cells| counted(agreement(cells)));
+            let _ = writeln!(text, "| {} | {first} | {others} |", escape(&section.title));
+        }
+    }
+    text
+}
+
+fn counted([agree, of]: [usize; 2]) -> String {
+    if of == 0 { "–".to_owned() } else { format!("{agree} of {of}") }
+}
 
 /// Returns the page of an entry: counts, set-up, cells and tables.
 pub(super) fn page(judged: &Judged) -> String {
@@ -15,12 +58,9 @@ pub(super) fn page(judged: &Judged) -> String {
     }
     let _ = writeln!(
         text,
-        "{} cells agree, {} differ, {} are not comparable; {} values were fitted. `{command}` \
-         writes this page, with figures and tables beside it ({replications} replications, {jobs} \
-         runs).\n",
-        outcome.count(Verdict::Agrees),
-        outcome.count(Verdict::Differs),
-        outcome.count(Verdict::NotComparable),
+        "{} Fitted values: {}. `{command}` writes this page, with figures and tables beside it \
+         ({replications} replications, {jobs} runs).\n\n{RULE}\n",
+        outcome.headline(),
         outcome.fitted()
     );
     text += "## Set-up\n\n| | the publication says | ours | why |\n|---|---|---|---|\n";
@@ -35,8 +75,8 @@ pub(super) fn page(judged: &Judged) -> String {
         let _ = writeln!(
             text,
             "\n{live} cells were measured live as well, with the kernel's TCP and the gateway's \
-             program over the emulator; {agree} of them agree within 10 % or the intervals with \
-             the simulator's model of the same programs."
+             program over the emulator; in {agree} of them each number agrees with that of the \
+             simulator's model of the same programs."
         );
     }
     for part in &outcome.sections {
@@ -56,8 +96,11 @@ fn section(section: &Section) -> String {
     if !section.cells.is_empty() {
         let any_live = section.cells.iter().any(|cell| cell.live.is_some());
         let [live, rule] = if any_live { [" live |", "---|"] } else { ["", ""] };
-        let _ = writeln!(text, "\n| cell | published | ours |{live} verdict | reason |");
-        let _ = writeln!(text, "|---|---|---|{rule}---|---|");
+        let _ = writeln!(
+            text,
+            "\n| cell | kind | published | ours |{live} agrees when | verdict | reason |\n\
+             |---|---|---|---|{rule}---|---|---|"
+        );
         section.cells.iter().for_each(|cell| text += &row(cell, any_live));
     }
     for table in &section.tables {
@@ -91,11 +134,13 @@ fn row(cell: &Cell, any_live: bool) -> String {
         None => String::new(),
     };
     format!(
-        "| {} ({}) | {} | {} |{live} {verdict} | {} |\n",
+        "| {} ({}) | {} | {} | {} |{live} {} | {verdict} | {} |\n",
         escape(&cell.name),
         escape(&cell.place),
+        cell.evidence.name(),
         escape(&value(&cell.published, cell)),
         escape(&ours),
+        escape(&cell.criterion),
         escape(&cell.reason)
     )
 }

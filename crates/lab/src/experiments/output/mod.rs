@@ -6,7 +6,7 @@ mod markdown;
 use super::ALL;
 use super::cell::{Answer, Cell, Measured, Verdict};
 use super::judged::Judged;
-use super::outcome::Outcome;
+use super::outcome::{Outcome, agreement};
 use crate::LabError;
 use crate::files;
 use serde::Serialize;
@@ -16,6 +16,8 @@ use std::path::{Path, PathBuf};
 const OUTCOME: &str = "outcome.json";
 /// The HTML report.
 const REPORT: &str = "report.html";
+/// The cells that agree, by kind and by section.
+const OVERVIEW: &str = "overview.md";
 /// All cells of all entries as JSON.
 const RESULTS: &str = "results.json";
 
@@ -66,7 +68,7 @@ fn twice<'a>(names: &[&'a str]) -> Option<&'a str> {
         .map(|(_, name)| *name)
 }
 
-/// Writes `report.html` and `results.json` from the entries' evaluated results.
+/// Writes `report.html`, `results.json` and `overview.md` from the entries' evaluated results.
 pub(super) fn write_report(out: &Path) -> Result<PathBuf, LabError> {
     let mut judged = Vec::new();
     for folder in if out.exists() { files::folders(out)? } else { Vec::new() } {
@@ -86,6 +88,7 @@ pub(super) fn write_report(out: &Path) -> Result<PathBuf, LabError> {
     }
     let results = Document { experiments: judged.iter().map(Experiment::of).collect() };
     files::write_whole(&out.join(RESULTS), json(&results)?.as_bytes())?;
+    files::write_whole(&out.join(OVERVIEW), markdown::overview(&judged).as_bytes())?;
     let report = out.join(REPORT);
     files::write_whole(&report, html::page(&judged)?.as_bytes())?;
     Ok(report)
@@ -107,6 +110,8 @@ struct Experiment<'a> {
     agrees: usize,
     differs: usize,
     not_comparable: usize,
+    /// The headline: simulated and live cells that agree, of those that were compared.
+    headline: [usize; 2],
     live: usize,
     live_agrees: usize,
     fitted: Vec<&'a str>,
@@ -127,6 +132,7 @@ impl<'a> Experiment<'a> {
             agrees: outcome.count(Verdict::Agrees),
             differs: outcome.count(Verdict::Differs),
             not_comparable: outcome.count(Verdict::NotComparable),
+            headline: agreement(outcome.cells().filter(|cell| cell.evidence.is_headline())),
             live,
             live_agrees,
             fitted: fitted.map(|line| line.name.as_str()).collect(),
@@ -145,6 +151,7 @@ fn cells(judged: &Judged) -> String {
     let head = [
         "name",
         "kind",
+        "evidence",
         "place",
         "published",
         "ours",
@@ -170,6 +177,7 @@ fn cells(judged: &Judged) -> String {
         vec![
             cell.name.clone(),
             kind(cell).to_owned(),
+            cell.evidence.name().to_owned(),
             cell.place.clone(),
             plain(&cell.published),
             plain(&cell.ours),

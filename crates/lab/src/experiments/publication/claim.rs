@@ -1,7 +1,7 @@
 //! A claim of a publication, and its comparison with measured values.
 
 use super::{Found, bare};
-use crate::experiments::cell::Answer;
+use crate::experiments::cell::{Answer, Evidence, TOLERANCE, is_near};
 use crate::experiments::{Cell, Kind, Summary, Verdict};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -27,11 +27,10 @@ pub(in super::super) struct Claim {
     unit: String,
     /// The criterion for a statement, in words.
     criterion: Option<String>,
-    /// The tolerance for a number, as a fraction of it: the accepted distance from the confidence
-    /// interval.
-    within: Option<f64>,
-    /// The tolerance in the unit of the number.
-    absolute: Option<f64>,
+    /// The tolerance for a number, if it is not the one for all numbers, or not that of the page.
+    pub(super) tolerance: Option<Tolerance>,
+    /// What the verdict rests on, if it is not that of the page.
+    pub(super) evidence: Option<Evidence>,
     /// Explanation for either verdict.
     reason: Option<String>,
     /// Explanation of agreement.
@@ -48,15 +47,19 @@ pub(in super::super) struct Claim {
     test: Option<toml::Value>,
 }
 
-/// Accepted distance of a published number from the measured confidence interval. The half-width of
-/// the interval counts only up to the same distance, so that a wide interval does not agree with
-/// every number.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(in super::super) enum Tolerance {
-    /// A fraction of the number.
-    Within(f64),
-    /// A distance in the number's unit.
-    Absolute(f64),
+/// Accepted distance of a measured number from the published one, where it is not a tenth of it:
+/// the larger of the two parts.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in super::super) struct Tolerance {
+    /// The part that is a fraction of the published number.
+    #[serde(default)]
+    within: f64,
+    /// The part in the number's unit.
+    #[serde(default)]
+    absolute: f64,
+    /// The reason for another tolerance than that of all numbers.
+    because: String,
 }
 
 const CHANCE: &str = "the means are as published, but the interval reaches to the other side: \
@@ -115,19 +118,9 @@ impl Claim {
     /// Compares `ours` with the published number.
     ///
     /// # Panics
-    /// If the claim is a statement or has no tolerance.
+    /// If the claim is a statement.
     pub(in super::super) fn number(&self, ours: Summary) -> Cell {
-        self.numeric(self.name.clone(), self.value(), self.tolerance(), ours)
-    }
-
-    /// Compares `ours` with a number derived from published ones.
-    pub(in super::super) fn number_beside(
-        &self,
-        value: f64,
-        tolerance: Tolerance,
-        ours: Summary,
-    ) -> Cell {
-        self.numeric(self.name.clone(), value, tolerance, ours)
+        self.numeric(self.name.clone(), self.value(), self.tolerance.as_ref(), ours)
     }
 
     /// Compares `ours` with one of a table's numbers.
@@ -137,7 +130,7 @@ impl Claim {
         published: f64,
         ours: Summary,
     ) -> Cell {
-        self.cell_within(name, published, self.tolerance(), ours)
+        self.numeric(name.into(), published, self.tolerance.as_ref(), bare(ours))
     }
 
     /// Compares `ours` with one of a table's numbers under another tolerance.
@@ -145,43 +138,39 @@ impl Claim {
         &self,
         name: impl Into<String>,
         published: f64,
-        tolerance: Tolerance,
+        tolerance: Option<&Tolerance>,
         ours: Summary,
     ) -> Cell {
         self.numeric(name.into(), published, tolerance, bare(ours))
     }
 
-    fn tolerance(&self) -> Tolerance {
-        match (self.within, self.absolute) {
-            (Some(fraction), None) => Tolerance::Within(fraction),
-            (None, Some(distance)) => Tolerance::Absolute(distance),
-            both => panic!("{}: one tolerance is needed, found {both:?}", self.id),
-        }
-    }
-
-    fn numeric(&self, name: String, value: f64, tolerance: Tolerance, ours: Summary) -> Cell {
-        let slack = match tolerance {
-            Tolerance::Within(fraction) => fraction * value.abs(),
-            Tolerance::Absolute(distance) => distance,
-        };
+    fn numeric(
+        &self,
+        name: String,
+        value: f64,
+        tolerance: Option<&Tolerance>,
+        ours: Summary,
+    ) -> Cell {
+        let slack = tolerance.map_or(TOLERANCE * value.abs(), |tolerance| tolerance.slack(value));
         // A single replication has no interval: only the tolerance counts.
-        let half = ours.interval().map_or(0.0, |_| ours.half.min(slack));
-        let agrees = (ours.mean - value).abs() <= half + slack;
+        let half = ours.interval().map_or(0.0, |_| ours.half);
         Cell {
             name,
             kind: Kind::Number,
             published: Answer::Number(value),
             ours: Answer::Number(ours.mean),
             ci95: ours.interval(),
-            criterion: tolerance.words(),
-            ..self.blank(agrees)
+            criterion: tolerance.map_or_else(|| Tolerance::USUAL.to_owned(), Tolerance::words),
+            ..self.blank(is_near(ours.mean - value, slack, half))
         }
     }
 
     /// Compares a finding with the published statement.
     pub(in super::super) fn found(&self, found: Found) -> Cell {
-        let (holds, beyond, by) = (found.holds(), found.is_beyond_chance(), found.number());
+        let (holds, beyond) = (found.holds(), found.is_beyond_chance());
+        let (by, compared) = (found.number(), found.compared());
         let cell = self.holds(holds && beyond, found.into_words(), by);
+        let cell = Cell { compared, ..cell };
         if holds && !beyond {
             let reason = self.chance.as_deref().unwrap_or(CHANCE).to_owned();
             return Cell { reason, ..cell };
@@ -212,7 +201,7 @@ impl Claim {
         Cell {
             name: name.into(),
             published: Answer::Number(published),
-            criterion: self.tolerance().words(),
+            criterion: Tolerance::USUAL.to_owned(),
             ..self.not_comparable()
         }
     }
@@ -227,6 +216,7 @@ impl Claim {
         Cell {
             name: self.name.clone(),
             kind: if self.statement.is_some() { Kind::Claim } else { Kind::Number },
+            evidence: self.evidence.unwrap_or(Evidence::Simulated),
             place: self.place.clone(),
             published,
             ours: Answer::Words("–".to_owned()),
@@ -235,6 +225,7 @@ impl Claim {
             criterion: self.criterion.clone().unwrap_or_else(|| NEVER.to_owned()),
             verdict: if agrees { Verdict::Agrees } else { Verdict::Differs },
             reason: self.why(agrees),
+            compared: Vec::new(),
             live: None,
         }
     }
@@ -250,18 +241,24 @@ impl Claim {
 }
 
 impl Tolerance {
-    fn words(self) -> String {
-        let much = match self {
-            Self::Within(fraction) => format!("{} %", rounded(fraction * 100.0)),
-            Self::Absolute(distance) => rounded(distance).to_string(),
-        };
-        format!(
-            "the published number within {much} of our interval, of which as much counts on \
-             either side"
-        )
-    }
-}
+    /// The criterion of a number with the tolerance of all numbers.
+    const USUAL: &str = "within 10 %";
 
-fn rounded(value: f64) -> f64 {
-    (value * 1e6).round() / 1e6
+    /// Returns the accepted distance from the published `value`, in its unit.
+    fn slack(&self, value: f64) -> f64 {
+        (self.within * value.abs()).max(self.absolute)
+    }
+
+    fn words(&self) -> String {
+        let rounded = |value: f64| (value * 1e6).round() / 1e6;
+        let much = match (self.within, self.absolute) {
+            (0.0, 0.0) => "exactly the published number".to_owned(),
+            (0.0, distance) => format!("within {}", rounded(distance)),
+            (fraction, 0.0) => format!("within {} %", rounded(fraction * 100.0)),
+            (fraction, distance) => {
+                format!("within {} % or {}", rounded(fraction * 100.0), rounded(distance))
+            }
+        };
+        format!("{much}: {}", self.because)
+    }
 }

@@ -1,7 +1,8 @@
 //! Findings about a published statement.
 
 use crate::experiments::Summary;
-use serde::Deserialize;
+use crate::experiments::cell::Compared;
+pub(in super::super) use crate::experiments::cell::Side;
 
 /// A finding about a statement: a set of comparisons, each with its bound. The statement agrees if
 /// all comparisons hold significantly; if they hold for the means alone, it differs, and the
@@ -12,8 +13,8 @@ pub(in super::super) struct Found {
     pub(in super::super) ours: String,
     /// Whether the criterion holds for the means, apart from the comparisons.
     pub(in super::super) holds: bool,
-    /// Distance of each number beyond its bound; positive where the comparison holds.
-    pub(in super::super) margins: Vec<Summary>,
+    /// The numbers, each with its required side of a bound.
+    pub(in super::super) compared: Vec<(Summary, Side, f64)>,
     /// Mean of the compared numbers in percent, and its required side of zero. If given, this mean
     /// must be significant instead of each comparison.
     pub(in super::super) mean: Option<(Summary, Side)>,
@@ -21,18 +22,10 @@ pub(in super::super) struct Found {
     pub(in super::super) by: Option<Summary>,
 }
 
-/// Required side of a bound.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(in super::super) enum Side {
-    Above,
-    Below,
-}
-
 impl Found {
     /// Returns a finding in words without comparisons.
     pub(in super::super) fn new(ours: impl Into<String>) -> Self {
-        Self { ours: ours.into(), holds: true, margins: Vec::new(), mean: None, by: None }
+        Self { ours: ours.into(), holds: true, compared: Vec::new(), mean: None, by: None }
     }
 
     /// Returns the finding that each of several numbers is on its side of its bound.
@@ -66,36 +59,42 @@ impl Found {
     #[must_use]
     pub(in super::super) fn between(self, number: Summary, least: f64, most: f64) -> Self {
         let mut found = self.above(number, least);
-        found.margins.push(Side::Below.margin(number, most));
+        found.compared.push((number, Side::Below, most));
         found
     }
 
     fn and(mut self, number: Summary, side: Side, bound: f64) -> Self {
         // Of several numbers, none represents the others.
-        self.by = self.margins.is_empty().then_some(number);
-        self.margins.push(side.margin(number, bound));
+        self.by = self.compared.is_empty().then_some(number);
+        self.compared.push((number, side, bound));
         self
+    }
+
+    /// Returns the distance of each number beyond its bound, which is positive where the comparison
+    /// holds.
+    fn margins(&self) -> impl Iterator<Item = Summary> {
+        self.compared.iter().map(|&(number, side, bound)| side.margin(number, bound))
     }
 
     pub(super) fn holds(&self) -> bool {
         // With a mean, `holds` states at how many points the comparison must hold.
-        let each = || self.margins.iter().all(|margin| margin.mean > 0.0);
+        let each = || self.margins().all(|margin| margin.mean > 0.0);
         self.holds && (self.mean.is_some() || each())
     }
 
     pub(super) fn is_beyond_chance(&self) -> bool {
         match self.mean {
             Some((mean, side)) => is_clear(&side.margin(mean, 0.0)),
-            None => self.margins.iter().all(is_clear),
+            None => self.margins().all(|margin| is_clear(&margin)),
         }
     }
 
     pub(super) fn into_words(self) -> String {
         let is_chance = self.holds() && !self.is_beyond_chance();
+        let alone = self.margins().filter(is_clear).count();
         let mut words = self.ours;
         if let Some((mean, _)) = self.mean {
-            let alone = self.margins.iter().filter(|margin| is_clear(margin)).count();
-            let of = self.margins.len();
+            let of = self.compared.len();
             words += &format!("; mean {:+.1} %, beyond chance alone at {alone} of {of}", mean.mean);
         }
         if is_chance {
@@ -106,6 +105,15 @@ impl Found {
 
     pub(super) fn number(&self) -> Option<Summary> {
         self.by.map(super::bare)
+    }
+
+    /// Returns the numbers as a cell stores them.
+    pub(super) fn compared(&self) -> Vec<Compared> {
+        let one = |&(number, side, bound): &(Summary, Side, f64)| {
+            let ci95 = super::bare(number).interval();
+            Compared { value: number.mean, ci95, side, bound }
+        };
+        self.compared.iter().map(one).collect()
     }
 }
 

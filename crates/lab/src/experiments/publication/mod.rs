@@ -15,7 +15,9 @@ mod found;
 pub(super) use claim::{Claim, Tolerance};
 pub(super) use found::{Found, Side};
 
-use super::{Axis, Cell, Figure, Results, Section, Series, SetUp, Summary, Table, Verdict};
+use super::{
+    Axis, Cell, Evidence, Figure, Results, Section, Series, SetUp, Summary, Table, Verdict,
+};
 use serde::Deserialize;
 
 /// Declares a static for `papers/ID/paper.toml`, the data file of a whole publication.
@@ -109,6 +111,10 @@ pub(super) struct Page {
     title: String,
     #[serde(default)]
     text: Vec<String>,
+    /// What the verdicts of its claims rest on, except for those that state it themselves.
+    evidence: Option<Evidence>,
+    /// The tolerance of its numbers, except for those that state it themselves.
+    tolerance: Option<Tolerance>,
     #[serde(default, rename = "claim")]
     claims: Vec<Claim>,
     #[serde(default, rename = "figure")]
@@ -171,7 +177,14 @@ impl Page {
     /// # Panics
     /// If it is malformed: the file is part of the program.
     pub(super) fn parse(name: &str, text: &str) -> Self {
-        toml::from_str(text).unwrap_or_else(|error| panic!("papers/{name}.toml: {error}"))
+        let read = toml::from_str::<toml::Table>(text).map(completed);
+        let mut page: Self = (read.and_then(toml::Table::try_into))
+            .unwrap_or_else(|error| panic!("papers/{name}.toml: {error}"));
+        for claim in &mut page.claims {
+            claim.evidence = claim.evidence.or(page.evidence);
+            claim.tolerance = claim.tolerance.take().or_else(|| page.tolerance.clone());
+        }
+        page
     }
 
     /// Returns the section with title and text.
@@ -267,6 +280,23 @@ impl Page {
         let found = all.iter().find(|one| name(one) == id);
         found.unwrap_or_else(|| panic!("{}: nothing is called {id:?} there", self.title))
     }
+}
+
+/// Adds to each claim with `like` the keys of the claim of that id, except those that it has itself.
+fn completed(mut page: toml::Table) -> toml::Table {
+    let claims = page.get_mut("claim").and_then(toml::Value::as_array_mut);
+    let Some(claims) = claims else { return page };
+    for place in 0..claims.len() {
+        let (before, after) = claims.split_at_mut(place);
+        let Some(claim) = after[0].as_table_mut() else { continue };
+        let Some(like) = claim.remove("like") else { continue };
+        let base = before.iter().find(|other| other.get("id") == Some(&like));
+        let base = base.and_then(toml::Value::as_table);
+        for (key, value) in base.unwrap_or_else(|| panic!("{like}: no claim before has this id")) {
+            claim.entry(key).or_insert_with(|| value.clone());
+        }
+    }
+    page
 }
 
 /// Removes the interval of a value that was computed or run once.

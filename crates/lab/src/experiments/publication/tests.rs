@@ -3,6 +3,7 @@ use crate::experiments::{Values, Verdict};
 
 const TEXT: &str = r#"
     title = "Section 6, {what}"
+    evidence = "fitted"
     text = ["on gains {what}"]
 
     [[claim]]
@@ -11,7 +12,7 @@ const TEXT: &str = r#"
     place = "section 6.1"
     value = 44.0
     unit = "%"
-    within = 0.25
+    tolerance = { within = 0.25, because = "a quarter is printed" }
     agrees = "so"
     differs = "not so"
 
@@ -19,6 +20,7 @@ const TEXT: &str = r#"
     id = "more"
     name = "it is more"
     place = "section 6.2"
+    evidence = "arithmetic"
     statement = "on is better"
     criterion = "above 1"
     agrees = "so"
@@ -35,7 +37,6 @@ const TEXT: &str = r#"
     place = "table 1"
     values = [[10.0, 20.0], [30, 40]]
     unit = "s"
-    within = 0.1
     reason = "the line"
 
     [[figure]]
@@ -67,8 +68,8 @@ fn a_number_agrees_within_tolerance_and_interval() {
     assert_eq!(verdict(32.9, 0.0), Verdict::Differs);
     assert_eq!(verdict(30.0, 3.0), Verdict::Agrees);
     assert_eq!(verdict(58.1, 3.0), Verdict::Differs);
-    assert_eq!(verdict(24.0, 30.0), Verdict::Agrees);
-    assert_eq!(verdict(20.0, 30.0), Verdict::Differs, "chance alone is no agreement");
+    assert_eq!(verdict(27.6, 30.0), Verdict::Agrees);
+    assert_eq!(verdict(27.4, 30.0), Verdict::Differs, "chance alone is no agreement");
     let single = page.claim("gain").number(seen(44.0, f64::INFINITY));
     assert_eq!(
         (single.verdict, single.ci95, single.reason.as_str()),
@@ -97,6 +98,25 @@ fn a_statement_must_hold_significantly() {
 }
 
 #[test]
+fn a_cell_has_its_evidence_and_its_criterion() {
+    let page = page();
+    let [gain, table] = ["gain", "table"].map(|id| page.claim(id).cell("x", 44.0, seen(1.0, 0.0)));
+    assert_eq!((gain.evidence, table.evidence), (Evidence::Fitted, Evidence::Fitted));
+    assert_eq!(gain.criterion, "within 25 %: a quarter is printed");
+    assert_eq!(table.criterion, "within 10 %");
+    let more = page.claim("more").found(Found::new("2").above(seen(2.0, 0.5), 1.0));
+    assert_eq!((more.evidence, more.compared.len()), (Evidence::Arithmetic, 1));
+    let one = more.compared[0];
+    assert_eq!((one.value, one.ci95, one.bound), (2.0, Some([1.5, 2.5]), 1.0));
+}
+
+#[test]
+#[should_panic(expected = "missing field `because`")]
+fn another_tolerance_needs_a_reason() {
+    Page::parse("x", "title = ''\ntolerance = { within = 0.5 }\n");
+}
+
+#[test]
 fn numbers_of_a_table_are_separate_cells() {
     let page = page();
     let table = page.claim("table");
@@ -105,8 +125,10 @@ fn numbers_of_a_table_are_separate_cells() {
     let cell = table.cell("x", values[0][0], Summary::exact(10.9));
     assert_eq!((cell.name.as_str(), cell.verdict, cell.ci95), ("x", Verdict::Agrees, None));
     assert_eq!((cell.unit.as_str(), cell.reason.as_str()), ("s", "the line"));
-    let cell = table.cell_within("x", 10.0, Tolerance::Absolute(0.5), Summary::exact(10.9));
+    let exact: Tolerance = toml::from_str("because = \"a count\"").unwrap();
+    let cell = table.cell_within("x", 10.0, Some(&exact), Summary::exact(10.5));
     assert_eq!(cell.verdict, Verdict::Differs);
+    assert_eq!(cell.criterion, "exactly the published number: a count");
 }
 
 const MEASURES: &[(&str, Measure)] = &[
@@ -147,6 +169,18 @@ fn only_points_that_were_run_live_are_compared() {
     let verdicts: Vec<_> =
         found.iter().map(|(twin, live)| (twin.name.as_str(), twin.verdict, live.verdict)).collect();
     assert_eq!(verdicts, [("it is more", Verdict::Agrees, Verdict::Differs)]);
+}
+
+#[test]
+fn a_claim_has_the_keys_of_the_one_it_is_like() {
+    let more = "[[claim]]\nid = 'other'\nlike = 'gain'\nvalue = 10.0\ndiffers = 'why'\n";
+    let page = Page::parse("test", &format!("{TEXT}\n{more}"));
+    let cell = page.claim("other").number(seen(13.0, 0.0));
+    assert_eq!(
+        (cell.name.as_str(), cell.unit.as_str(), cell.reason.as_str()),
+        ("gain", "%", "why")
+    );
+    assert_eq!(cell.criterion, "within 25 %: a quarter is printed");
 }
 
 #[test]

@@ -147,15 +147,15 @@ pub(super) fn over_points(
     all: impl Fn(&Seen<'_>) -> Vec<Summary>,
 ) -> Found {
     let compared = all(seen);
-    let margins: Vec<Summary> = compared.iter().map(|&one| side.margin(one, 0.0)).collect();
-    if let [one] = compared.as_slice() {
-        return Found { holds, margins, by: Some(*one), ..Found::new(ours) };
+    let found = Found { holds, ..Found::all(ours, compared.iter().map(|&one| (one, side, 0.0))) };
+    if compared.len() == 1 {
+        return found;
     }
     let mean = seen.jackknife(|seen| {
         let all = all(seen);
         all.iter().map(|one| one.mean).sum::<f64>() / all.len() as f64
     });
-    Found { holds, margins, mean: Some((mean, side)), by: Some(mean), ..Found::new(ours) }
+    Found { mean: Some((mean, side)), by: Some(mean), ..found }
 }
 
 impl Need {

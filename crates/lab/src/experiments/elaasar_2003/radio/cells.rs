@@ -1,8 +1,4 @@
 //! The claims of section 7.
-//!
-//! The tolerance of throughputs is a quarter, because 20 to 30 runs in a noisy environment, with
-//! some of them discarded, are not more accurate; in table 2, half of the last printed digit is
-//! added.
 
 use super::report::{COMPRESSION_PAGE, RESULTS};
 use super::stacks::{RATES, SIZES};

@@ -111,8 +111,8 @@ const CLAIMS: &[(&str, Measure)] = &[
         };
         let [large, small] = SEGMENTS.map(of);
         Found::new(format!("{:.2} % of 1500 bytes, {:.2} % of 500", large.mean, small.mean))
-            .between(large, 1.5, 4.5)
-            .between(small, 1.5, 4.5)
+            .between(large, 1.8, 4.4)
+            .between(small, 1.8, 4.4)
     }),
     that("one-option-alone-helps-a-little", |results| {
         let [transactions, large, both] = [1, 2, 3].map(|way| saved(results, way));

@@ -4,6 +4,7 @@ use super::super::MATRIX;
 use super::super::enhancements::{Impairment, all, key};
 use super::super::varied;
 use crate::experiments::publication::{Claim, page};
+use crate::experiments::statistics::{relative_gain, shown};
 use crate::experiments::{Cell, Results, Section, Summary, Table};
 use serde::Deserialize;
 
@@ -37,12 +38,13 @@ impl Says {
 
 /// Returns the gain of an enhancement in percent.
 fn gain(results: &Results, name: &str, impairment: Impairment) -> Summary {
-    let (with, without) = (key(name, true, impairment), key(name, false, impairment));
-    results.paired(MATRIX, &with, &without, "score", more)
+    between(results, [true, false].map(|with| key(name, with, impairment)))
 }
 
-fn more(with: f64, without: f64) -> f64 {
-    100.0 * (with / without - 1.0)
+/// Returns how much more the first of two points has, in percent of the second.
+fn between(results: &Results, keys: [String; 2]) -> Summary {
+    let [with, without] = keys.map(|key| results.values(MATRIX, &key, "score"));
+    relative_gain(&with, &without).scaled(100.0)
 }
 
 fn claim(enhancement: &str, impairment: Impairment) -> (&'static Claim, Says) {
@@ -78,8 +80,7 @@ fn reasons(results: &Results) -> Table {
         None => format!("{:+.1} %", gain.mean),
     };
     let rows = varied::all().into_iter().map(|one| {
-        let [with, without] = [one.key(true), one.key(false)];
-        let otherwise = results.paired(MATRIX, &with, &without, "score", more);
+        let otherwise = between(results, [true, false].map(|with| one.key(with)));
         vec![
             format!("{}: {}", one.name, one.impairment.name()),
             percent(gain(results, one.name, one.impairment)),
@@ -103,7 +104,7 @@ fn table(results: &Results) -> Table {
                 Some(Partly) => "partly: ",
                 Some(Irrelevant) => "not relevant: ",
             };
-            words.push(format!("{says}{:+.0} %", gain(results, name, impairment).mean));
+            words.push(format!("{says}{} %", shown(gain(results, name, impairment), 0)));
         }
         words
     });

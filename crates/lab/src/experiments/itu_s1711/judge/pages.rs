@@ -121,6 +121,6 @@ const CLAIMS: &[(&str, Measure)] = &[
     }),
     that("without-pipelining-a-round-trip-for-each-element", |results| {
         let trips = taken(results, 4, 1, "seconds").scaled(1.0 / 0.54);
-        Found::new(format!("{:.1} round trips", trips.mean)).between(trips, 9.0, 11.5)
+        Found::new(format!("{:.1} round trips", trips.mean)).between(trips, 8.1, 9.9)
     }),
 ];

@@ -121,7 +121,10 @@ const FILES_CLAIMS: &[(&str, Measure)] = &[
         let window = series(results, Trace::File, "window");
         let flight = 1_500_000.0 / 1_460.0;
         let (before, after) = (at(&window, 37.9).min(flight), at(&window, 41.0));
-        Found::new(format!("from {before:.0} to {after:.0} segments"))
-            .below(Summary::of(&[after / before]), 0.6)
+        Found::new(format!("from {before:.0} to {after:.0} segments")).between(
+            Summary::of(&[after / before]),
+            0.45,
+            0.55,
+        )
     }),
 ];

@@ -6,9 +6,9 @@ mod weather;
 use super::{
     BUFFERS, CLUSTER, FILE, FILES, LOAD, LOADS, RATE, RATES, STACK, STACK_FILES, UP, data::DATA,
 };
-use crate::experiments::publication::{Tolerance, page, paper};
+use crate::experiments::publication::{page, paper};
 use crate::experiments::statistics::{Summary, relative_gain, shown};
-use crate::experiments::{Cell, Figure, Outcome, Results, Section, Series, Setting};
+use crate::experiments::{Figure, Outcome, Results, Section, Series, Setting};
 
 paper!(PAPER = "itu-s1711-star");
 page!(PAGE = "itu-s1711-star/clusters");
@@ -72,13 +72,6 @@ fn mean_of<const N: usize>(rows: &[[f64; N]]) -> f64 {
     rows.iter().map(|row| row[0]).sum::<f64>() / rows.len() as f64
 }
 
-/// Returns the cell of a month's mean throughput, which is not printed. The tolerance is two
-/// standard deviations of the days, which include 19 of 20 days.
-fn throughput<const N: usize>(id: &str, days: &[[f64; N]], ours: Summary) -> Cell {
-    let spread = Summary::of(&days.iter().map(|row| row[0]).collect::<Vec<f64>>());
-    PAGE.claim(id).number_beside(spread.mean, Tolerance::Absolute(2.0 * spread.deviation), ours)
-}
-
 fn clusters(seen: &Seen<'_>) -> Section {
     let range = DATA.throughput_2.iter().map(|row| row[0]);
     let [low, high] = [f64::min, f64::max].map(|pick| range.clone().reduce(pick).unwrap_or(0.0));
@@ -93,8 +86,8 @@ fn clusters(seen: &Seen<'_>) -> Section {
     );
     let up = seen.throughput(UP, "all");
     let cells = vec![
-        throughput("throughput-2", &DATA.throughput_2, seen.throughput(CLUSTER, "2")),
-        throughput("throughput-3", &DATA.throughput_3, seen.throughput(CLUSTER, "3")),
+        PAGE.claim("throughput-2").number(seen.throughput(CLUSTER, "2")),
+        PAGE.claim("throughput-3").number(seen.throughput(CLUSTER, "3")),
         PAGE.claim("traffic-2").number(seen.cluster(2, "inbound_gb_day")),
         PAGE.claim("traffic-3").number(seen.cluster(3, "inbound_gb_day")),
         PAGE.claim("days-2").holds(
@@ -112,7 +105,7 @@ fn clusters(seen: &Seen<'_>) -> Section {
             Some(falls),
         ),
         PAGE.claim("inbound").holds(
-            up.mean > 40.0 && up.mean <= 50.0,
+            (45.0..=50.0).contains(&up.mean),
             format!("{} kbit/s", shown(up, 1)),
             Some(up),
         ),

@@ -46,9 +46,6 @@ fn values(seen: &Seen<'_>) -> Vec<(&'static str, String)> {
     let bytes = THREE.map(|scenario| range(scenario, "down_bytes"));
     let least = bytes.iter().map(|range| range.0).fold(f64::MAX, f64::min);
     let most = bytes.iter().map(|range| range.1).fold(0.0, f64::max);
-    let times = [0, 1, 2].map(|place| 4_096.0 / published(place) * 80.0);
-    let [shortest, longest_time] =
-        [f64::min, f64::max].map(|pick| times.into_iter().reduce(pick).unwrap_or(0.0));
     let whole = |value: f64| format!("{value:.0}");
     vec![
         ("longest_1", format!("{:.1}", longest[0])),
@@ -59,8 +56,8 @@ fn values(seen: &Seen<'_>) -> Vec<(&'static str, String)> {
         ("bytes_1", whole(published(0))),
         ("bytes_2", whole(published(1))),
         ("bytes_3", whole(published(2))),
-        ("shortest", whole(shortest)),
-        ("longest_time", whole(longest_time)),
+        ("parts", [0, 1, 2].map(|place| whole(published(place) * 50.0 / 80.0)).join(", ")),
+        ("segments", whole(4_096.0 + 8.0 * 40.0)),
     ]
 }
 

@@ -5,8 +5,8 @@ mod split;
 
 use super::super::FILES;
 use super::super::bench::{
-    BUFFER_KB, BUFFERS_KB, FEW, Others, QUEUE, QUEUES, RIDE_MS, RIDES_MS, ROUND_TRIPS, Router,
-    Trial, Way,
+    BUFFER_KB, BUFFERS_KB, FEW, GRID, Others, QUEUE, QUEUES, RIDE_MS, RIDES_MS, ROUND_TRIPS,
+    Router, Trial, Way,
 };
 use crate::experiments::statistics::relative_gain;
 use crate::experiments::{Results, Section, Series, Summary, Table};
@@ -84,7 +84,7 @@ pub(super) fn from_end_to_end(results: &Results) -> Section {
     ];
     Section {
         figures,
-        tables: vec![queues(results)],
+        tables: vec![queues(results), recoveries(results)],
         cells: end_to_end::PAGE.judge(end_to_end::CLAIMS, results),
         ..end_to_end::PAGE.section()
     }
@@ -138,6 +138,27 @@ fn buffers(results: &Results) -> Table {
         ]
     };
     split::PAGE.table("gateway-buffers", BUFFERS_KB.into_iter().chain([BUFFER_KB]).map(row))
+}
+
+/// Returns the grid of recovery, load and queue: throughput at 20 and 600 ms.
+fn recoveries(results: &Results) -> Table {
+    let loads = [("nothing else", Others::Nobody), ("the web", Others::Web)];
+    let ways = [Way::SackNewReno, Way::Rfc6675].into_iter();
+    let rows = ways.flat_map(|way| loads.map(|(load, others)| (way, load, others)));
+    let row = |(way, load, others): (Way, &str, Others)| {
+        let cell = |queue| {
+            let at = |round_trip| Trial { queue, ..Trial::new(way, round_trip, others) };
+            let [short, long] = [20, GEO].map(|at_ms| kbps(results, at(at_ms)).mean);
+            let change = over(results, at(GEO), at(20), "kbps");
+            format!("{short:.0}, {long:.0}: {:+.1} ± {:.1} %", change.mean, change.half)
+        };
+        let mut row = vec![way.name().to_owned(), load.to_owned()];
+        row.extend(GRID.map(cell));
+        row
+    };
+    let mut head = vec!["recovery".to_owned(), "beside".to_owned()];
+    head.extend(GRID.map(|queue| format!("queue of {queue} packets")));
+    Table { head, ..end_to_end::PAGE.table("recoveries", rows.map(row)) }
 }
 
 /// Returns the sweep of the queue limit, which the paper does not state.

@@ -45,7 +45,7 @@ pub(super) const CLAIMS: &[(&str, Measure)] = &[
     that("gateways-at-10-percent-twice-as-much-over-200-ms", |results| {
         let at = |way| many(way, 350, 200, 1e-5);
         let gain = over(results, at(Way::Three), at(Way::Plain));
-        Found::new(format!("{:+.0} %", gain.mean)).above(gain, 60.0)
+        Found::new(format!("{:+.0} %", gain.mean)).between(gain, 90.0, 110.0)
     }),
     that("a-substantial-increase-at-low-error-ratios", |results| {
         let gain = |ratio| {
