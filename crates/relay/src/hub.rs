@@ -204,6 +204,11 @@ impl Hub {
         }
     }
 
+    /// Returns the next key that a terminal has registered.
+    pub fn poll_registration(&mut self) -> Option<association::Registration> {
+        self.association.poll_registration()
+    }
+
     /// Copies from now on what associations open and seal into `tap`; `None`: no more.
     pub fn set_tap(&mut self, tap: Option<Tap>) {
         self.tap = tap.map(Box::new);
