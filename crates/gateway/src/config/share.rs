@@ -3,6 +3,7 @@
 use super::PeerKey;
 use crate::intercept::Prefix;
 use crate::reach::Destinations;
+use relay::PublicKey;
 
 /// What one terminal, or one client, may take at most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,6 +16,23 @@ pub struct ShareLimits {
     pub burst: Option<u32>,
 }
 
+/// The enrolment key of a terminal, whose private key is in the token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Enrolment {
+    /// The public key.
+    pub key: PublicKey,
+    /// Until when a terminal can register with it, in seconds since 1970.
+    pub until_unix_s: u64,
+}
+
+impl TerminalEntry {
+    /// Returns the key in the configuration, which a registered key replaces.
+    pub(crate) fn configured_key(&self) -> Option<PublicKey> {
+        let enrolment = self.enrolment.map(|enrolment| enrolment.key);
+        enrolment.or_else(|| self.key.as_ref().map(|key| key.public))
+    }
+}
+
 /// What a hub knows of one of its terminals.
 #[derive(Clone, Debug)]
 pub struct TerminalEntry {
@@ -22,6 +40,8 @@ pub struct TerminalEntry {
     pub name: String,
     /// Its public key, where keys secure the link.
     pub key: Option<PeerKey>,
+    /// Instead of its public key, the key with which it registers one.
+    pub enrolment: Option<Enrolment>,
     /// The plan that it has, where that is said here.
     pub plan: Option<String>,
     /// What it may take, where that is not the usual.

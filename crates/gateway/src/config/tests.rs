@@ -166,6 +166,7 @@ fn controllers_and_what_is_remembered_are_read() {
 }
 
 mod accept;
+mod drop_ins;
 mod forward;
 mod paths;
 mod plans;
