@@ -1,18 +1,20 @@
 //! The Debian package: `cargo run -p xtask -- deb [--binary FILE] [--out DIR]`.
 //!
 //! Everything is staged as it will lie on the system, and packed by `dpkg-deb`. Manual pages and
-//! completions are what the binary itself writes.
+//! completions are what the binary itself writes. Two builds of one commit are the same octets: the
+//! program has no path of this machine, and all dates are that of the commit.
 
+use crate::binary::{self, Linkage};
+use crate::files::{copy, list, make, run, size_of, source_date, write};
 use crate::links;
 use crate::pages::{self, Places};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Files of the package, from where in the repository, and how they may be used. (The folder of the
 /// configurations is for root and the gateway only; `postinst` sees to it.)
-const FILES: [(&str, &str, u32); 9] = [
+pub(crate) const FILES: [(&str, &str, u32); 9] = [
     ("packaging/systemd/bentpipe@.service", "usr/lib/systemd/system/bentpipe@.service", 0o644),
     (
         "packaging/systemd/bentpipe-generator",
@@ -29,8 +31,10 @@ const FILES: [(&str, &str, u32); 9] = [
 ];
 
 /// Pages that go with the documentation, and where.
-const PAGES: [(&str, &str); 4] = [
+const PAGES: [(&str, &str); 6] = [
     ("README.md", "README.md"),
+    ("SECURITY.md", "SECURITY.md"),
+    ("docs/compatibility.md", "compatibility.md"),
     ("CHANGELOG.md", "CHANGELOG.md"),
     ("ARCHITECTURE.md", "ARCHITECTURE.md"),
     ("docs/reliability.md", "reliability.md"),
@@ -59,7 +63,7 @@ const LIBRARIES: [(&str, &str); 6] = [
     ("libgcc_s.so.1", "libgcc-s1"),
 ];
 
-/// Builds the package; returns its path.
+/// Builds the package; tells where it is.
 pub(crate) fn build(arguments: &[&str]) -> Result<PathBuf, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("no repository")?;
     let (mut binary, mut out) = (None, root.join("target/debian"));
@@ -72,38 +76,37 @@ pub(crate) fn build(arguments: &[&str]) -> Result<PathBuf, String> {
     }
     let binary = match binary {
         Some(binary) => binary,
-        None => {
-            let build = ["build", "--release", "--locked", "--package", "bentpipe"];
-            run(Command::new("cargo").args(build).current_dir(root))?;
-            root.join("target/release/bentpipe")
-        }
+        None => binary::build(root, Linkage::Dynamic)?,
     };
-    let version = run(Command::new(&binary).arg("version"))?;
-    let version = version.trim().strip_prefix("bentpipe ").ok_or("a binary without a version")?;
+    let version = &binary::version(&binary)?;
     let architecture = run(Command::new("dpkg").arg("--print-architecture"))?;
     let architecture = architecture.trim();
     let stage = out.join("stage");
     if stage.exists() {
         fs::remove_dir_all(&stage).map_err(|error| format!("{}: {error}", stage.display()))?;
     }
+    for (from, to, mode) in FILES {
+        copy(&root.join(from), &stage.join(to), mode)?;
+    }
     lay_out(root, &binary, &stage)?;
     let headers = run(Command::new("objdump").arg("-p").arg(stage.join("usr/bin/bentpipe")))?;
     write_control(&stage, version, architecture, &depends(&headers)?)?;
     let package = out.join(format!("bentpipe_{version}_{architecture}.deb"));
-    run(Command::new("dpkg-deb").args(["--root-owner-group", "--build"]).args([&stage, &package]))?;
+    let mut pack = Command::new("dpkg-deb");
+    // The result of several threads depends on their number.
+    pack.env("SOURCE_DATE_EPOCH", source_date(root)?).env("DPKG_DEB_THREADS_MAX", "1");
+    run(pack.args(["-Zxz", "--root-owner-group", "--build"]).args([&stage, &package]))?;
     Ok(package)
 }
 
-/// Puts every file where it will be.
-fn lay_out(root: &Path, binary: &Path, stage: &Path) -> Result<(), String> {
-    for (from, to, mode) in FILES {
-        copy(&root.join(from), &stage.join(to), mode)?;
-    }
+/// Puts the program and its documentation where they will be.
+pub(crate) fn lay_out(root: &Path, binary: &Path, stage: &Path) -> Result<(), String> {
     let program = stage.join("usr/bin/bentpipe");
     copy(binary, &program, 0o755)?;
     run(Command::new("strip").args(["--strip-unneeded"]).arg(&program))?;
     let documents = stage.join("usr/share/doc/bentpipe");
     document(root, stage, &documents)?;
+    write(&documents.join("dependencies.txt"), binary::dependencies(root)?, 0o644)?;
     let pages = stage.join("usr/share/man/man1");
     make(&pages)?;
     run(Command::new(&program).arg("manual").arg(&pages))?;
@@ -190,8 +193,7 @@ fn write_control(
     architecture: &str,
     libraries: &str,
 ) -> Result<(), String> {
-    let kilobytes = run(Command::new("du").args(["-sk"]).arg(stage.join("usr")))?;
-    let kilobytes = kilobytes.split_whitespace().next().unwrap_or("0").to_owned();
+    let kilobytes = size_of(&stage.join("usr"))?.div_ceil(1024);
     let control = format!(
         "Package: bentpipe\n\
          Version: {version}\n\
@@ -204,8 +206,7 @@ fn write_control(
          Priority: optional\n\
          Description: ordinary TCP over satellite links, by XSTP\n \
          Two gateways, one at the user's terminal and one at the hub, take TCP connections, carry\n \
-         them over the satellite by XSTP, and hand them on as TCP. With a link emulator, a simulator\n \
-         and a laboratory that repeats published experiments.\n"
+         them over the satellite by XSTP, and hand them on as TCP.\n"
     );
     write(&stage.join("DEBIAN/control"), &control, 0o644)?;
     let conffiles: String = FILES
@@ -219,50 +220,12 @@ fn write_control(
     write(&stage.join("DEBIAN/md5sums"), &sums, 0o644)
 }
 
-fn copy(from: &Path, to: &Path, mode: u32) -> Result<(), String> {
-    let bytes = fs::read(from).map_err(|error| format!("{}: {error}", from.display()))?;
-    write(to, bytes, mode)
-}
-
-fn write(to: &Path, content: impl AsRef<[u8]>, mode: u32) -> Result<(), String> {
-    make(to.parent().unwrap_or(to))?;
-    let failed = |error: std::io::Error| format!("{}: {error}", to.display());
-    fs::write(to, content).map_err(failed)?;
-    fs::set_permissions(to, fs::Permissions::from_mode(mode)).map_err(failed)
-}
-
-/// Creates a folder and its parents, accessible for all users.
-fn make(folder: &Path) -> Result<(), String> {
-    fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))
-}
-
-fn list(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
-    let mut all = Vec::new();
-    for entry in fs::read_dir(folder).map_err(failed)? {
-        all.push(entry.map_err(failed)?.path());
-    }
-    all.sort();
-    Ok(all)
-}
-
-/// What a program writes; that it fails, or is not there, is an error.
-fn run(command: &mut Command) -> Result<String, String> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let output = command.output().map_err(|error| format!("{program}: {error}"))?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("{program} ended with {}: {}", output.status, said.trim()));
-    }
-    String::from_utf8(output.stdout).map_err(|error| format!("{program}: {error}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn dependencies_are_read_from_the_program() {
+    fn what_the_program_needs_is_read_from_itself() {
         let headers = "Dynamic Section:\n  NEEDED               libgcc_s.so.1\n\
                        \x20 NEEDED               libm.so.6\n  NEEDED               libc.so.6\n\
                        \x20 NEEDED               ld-linux-x86-64.so.2\n\nVersion References:\n\

@@ -2,7 +2,7 @@
 
 use crate::capabilities::Capabilities;
 use crate::channel::Channel;
-use crate::keys::Security;
+use crate::keys::{PublicKey, Security};
 use units::{BitRate, Instant, Span};
 
 /// Limits of a side that it announces in the handshake.
@@ -43,6 +43,8 @@ pub struct Config {
     pub name: String,
     /// Security suite.
     pub security: Security,
+    /// The key that a terminal registers at the hub; it makes no association then.
+    pub registers: Option<PublicKey>,
     /// Limits that are announced to the peer.
     pub limits: Limits,
     /// Time from the first Hello to the second; the interval then grows by half each time.
@@ -78,6 +80,7 @@ impl Config {
         Self {
             name: name.into(),
             security: Security::None,
+            registers: None,
             limits: Limits::default(),
             hello_interval: Span::from_secs(1),
             hello_interval_max: Span::from_secs(5),

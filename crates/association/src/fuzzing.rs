@@ -243,7 +243,7 @@ impl Bench {
         } else {
             match self.terminal.handle_datagram(self.now, &mut datagram) {
                 Ok(TerminalReceived::Payload { payload, .. }) => Some(payload.to_vec()),
-                Ok(TerminalReceived::Established | TerminalReceived::Nothing) | Err(_) => None,
+                Ok(_) | Err(_) => None,
             }
         };
         // The first datagram under new keys may be empty.

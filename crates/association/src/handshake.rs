@@ -4,7 +4,7 @@
 //! Hello                                     Welcome
 //!   0  header, index: the terminal's own      0  header, index: the terminal's
 //!      counter field: suite,                     counter field: suite, 0, 0, 0
-//!      capabilities, 0, 0
+//!      capabilities, flags, 0
 //!   8  ephemeral, 32 bytes                    8  ephemeral, 32 bytes
 //!  40  static, sealed, 48 bytes              40  payload, sealed, 44 bytes
 //!  88  payload, sealed, 40 bytes             84  tag, 16 bytes
@@ -21,7 +21,7 @@ use crate::channel::KeyPair;
 use crate::config::Limits;
 use crate::entropy::Entropy;
 use crate::error::OpenError;
-use crate::keys::{PublicKey, Security};
+use crate::keys::{Keys, PublicKey, Security};
 use crate::noise;
 use crate::null;
 use crate::wire::{HEADER_LEN, Header, INDEX_MASK, TAG_LEN};
@@ -77,6 +77,19 @@ impl HelloPayload {
     }
 }
 
+/// Payload of a Hello that registers `key`: the timestamp and the key.
+pub(crate) fn registration(timestamp: u64, key: &PublicKey) -> [u8; HELLO_PAYLOAD] {
+    let mut out = [0; HELLO_PAYLOAD];
+    out[..8].copy_from_slice(&timestamp.to_be_bytes());
+    out[8..].copy_from_slice(key.bytes());
+    out
+}
+
+/// Response to a registration, in the place of the association of a Welcome.
+pub(crate) const REGISTRATION_RECEIVED: u64 = 1;
+/// The key cannot be registered.
+pub(crate) const REGISTRATION_REFUSED: u64 = 2;
+
 /// Content of a Welcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WelcomePayload {
@@ -119,6 +132,21 @@ pub(crate) enum SentHello {
 }
 
 impl SentHello {
+    /// Creates a Hello from `index` that registers `key`; returns it with its octets. Without keys
+    /// there is nothing to register.
+    pub(crate) fn registering(
+        keys: &Keys,
+        index: u32,
+        timestamp: u64,
+        key: &PublicKey,
+        entropy: &mut dyn Entropy,
+    ) -> (Self, Vec<u8>) {
+        let payload = registration(timestamp, key);
+        let (asked, bytes) =
+            noise::SentHello::new(keys, index, (word(SUITE_NOISE) | REGISTERS, payload), entropy);
+        (Self::Noise(Box::new(asked)), bytes)
+    }
+
     /// Creates a Hello from `index` to the hub; returns it with its octets.
     pub(crate) fn new(
         security: &Security,
@@ -133,7 +161,9 @@ impl SentHello {
                 (Self::Null(asked), bytes)
             }
             Security::Noise(keys) => {
-                let (asked, bytes) = noise::SentHello::new(keys, index, payload, entropy);
+                let word = hello_word(SUITE_NOISE, payload.limits);
+                let payload = payload.encode();
+                let (asked, bytes) = noise::SentHello::new(keys, index, (word, payload), entropy);
                 (Self::Noise(Box::new(asked)), bytes)
             }
         }
@@ -160,6 +190,8 @@ pub(crate) struct ReceivedHello {
     pub(crate) index: u32,
     pub(crate) payload: HelloPayload,
     pub(crate) from: From,
+    /// The key that it registers; the payload then has no other content than the timestamp.
+    pub(crate) registers: Option<PublicKey>,
 }
 
 /// Sender of a Hello.
@@ -175,6 +207,9 @@ pub(crate) enum From {
 pub(crate) fn word(suite: u8) -> u32 {
     u32::from(suite) << 24
 }
+
+/// Flag of a Hello that registers a key, in the counter field.
+pub(crate) const REGISTERS: u32 = 1 << 8;
 
 /// Returns the counter field of a Hello that announces `limits`.
 pub(crate) fn hello_word(suite: u8, limits: Limits) -> u32 {

@@ -25,6 +25,8 @@ pub enum Security {
 pub struct Keys {
     private: PrivateKey,
     known: Vec<Known>,
+    /// Keys of which a terminal may only register another one.
+    enrolment: Vec<Known>,
 }
 
 /// A peer with a known public key: at a hub a terminal, at a terminal the hub.
@@ -45,9 +47,22 @@ impl Keys {
     /// # Errors
     /// If a name or key occurs twice, or a key is invalid.
     pub fn new(private: PrivateKey, known: Vec<Known>) -> Result<Self, KeysError> {
-        let own = private.public();
+        Self { private, known, enrolment: Vec::new() }.checked()
+    }
+
+    /// Adds the enrolment keys of a hub: a terminal with one of them can register a key for itself
+    /// (ASC-6.8) and nothing else.
+    ///
+    /// # Errors
+    /// As [`Keys::new`], also for names and keys that are already among the peers.
+    pub fn with_enrolment(self, enrolment: Vec<Known>) -> Result<Self, KeysError> {
+        Self { enrolment, ..self }.checked()
+    }
+
+    fn checked(self) -> Result<Self, KeysError> {
+        let own = self.private.public();
         let (mut names, mut keys) = (BTreeSet::new(), BTreeSet::new());
-        for other in &known {
+        for other in self.known.iter().chain(&self.enrolment) {
             let name = other.name.clone();
             if name.len() > MAX_NAME {
                 return Err(KeysError::LongName { name });
@@ -65,7 +80,14 @@ impl Keys {
                 return Err(KeysError::WeakKey { name });
             }
         }
-        Ok(Self { private, known })
+        Ok(self)
+    }
+
+    /// Returns whether `key` can become the key of another terminal: it is valid, and neither this
+    /// side's own nor that of a peer.
+    pub(crate) fn is_free(&self, key: PublicKey) -> bool {
+        let all = self.known.iter().chain(&self.enrolment);
+        key != self.public() && !key.is_weak() && !all.into_iter().any(|one| one.public == key)
     }
 
     /// Returns this side's private key.
@@ -81,6 +103,11 @@ impl Keys {
     /// Returns the peers.
     pub fn known(&self) -> &[Known] {
         &self.known
+    }
+
+    /// Returns the enrolment keys.
+    pub fn enrolment(&self) -> &[Known] {
+        &self.enrolment
     }
 }
 

@@ -94,7 +94,7 @@ pub use config::{Config, Limits};
 pub use entropy::Entropy;
 pub use error::{Counters, OpenError};
 pub use handshake::MAX_NAME;
-pub use hub::{Hub, HubReceived, PeerId};
+pub use hub::{Hub, HubReceived, PeerId, Registration};
 pub use keys::{
     KeyTextError, Keys, KeysError, Known, PresharedKey, PrivateKey, PublicKey, Security,
 };

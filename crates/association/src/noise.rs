@@ -14,8 +14,8 @@ use crate::cookie::{MACS_LEN, MacKeys};
 use crate::entropy::{Entropy, draw};
 use crate::error::OpenError;
 use crate::handshake::{
-    EPHEMERAL_AT, From, HELLO_PAYLOAD, HELLO_PAYLOAD_AT, HelloPayload, ReceivedHello, SUITE_NOISE,
-    WELCOME_LEN, WELCOME_PAYLOAD, WelcomePayload, array, check_suite, hello_word, word,
+    EPHEMERAL_AT, From, HELLO_PAYLOAD, HELLO_PAYLOAD_AT, HelloPayload, REGISTERS, ReceivedHello,
+    SUITE_NOISE, WELCOME_LEN, WELCOME_PAYLOAD, WelcomePayload, array, check_suite, word,
 };
 use crate::keys::{Keys, PresharedKey, PublicKey, resolve_curve};
 use crate::wire::{HEADER_LEN, Header, Kind, TAG_LEN};
@@ -48,17 +48,18 @@ impl fmt::Debug for SentHello {
 }
 
 impl SentHello {
+    /// Creates a Hello with the counter field and the payload of the third argument.
+    ///
     /// # Panics
     /// If `keys` contain no hub.
     pub(crate) fn new(
         keys: &Keys,
         index: u32,
-        payload: HelloPayload,
+        (counter, payload): (u32, [u8; HELLO_PAYLOAD]),
         entropy: &mut dyn Entropy,
     ) -> (Self, Vec<u8>) {
         let hub = keys.known().first().expect("a terminal's keys know its hub");
         let mut out = vec![0; HELLO_LEN];
-        let counter = hello_word(SUITE_NOISE, payload.limits);
         Header { kind: Kind::Hello, index, counter }.encode(&mut out);
         let mut state = builder(&prologue(&out), draw(entropy))
             .local_private_key(keys.private().bytes())
@@ -67,7 +68,7 @@ impl SentHello {
             .and_then(Builder::build_initiator)
             .expect("all that the pattern needs is there");
         let len = state
-            .write_message(&payload.encode(), &mut out[EPHEMERAL_AT..MACS_AT])
+            .write_message(&payload, &mut out[EPHEMERAL_AT..MACS_AT])
             .expect("the room is what the message takes");
         debug_assert_eq!(EPHEMERAL_AT + len, MACS_AT);
         let macs = MacKeys::new(&hub.public);
@@ -121,6 +122,7 @@ pub(crate) fn hear(
         index: header.index,
         payload: HelloPayload::decode(header, &payload),
         from: From::Key { key: PublicKey::new(array(key)), answer: Box::new(Answer(state)) },
+        registers: (header.counter & REGISTERS != 0).then(|| PublicKey::new(array(&payload[8..]))),
     })
 }
 
@@ -200,6 +202,7 @@ impl Random for Once {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::handshake::hello_word;
     use crate::handshake::tests::limits;
     use crate::{Known, PrivateKey};
     use units::RngStream;
@@ -212,7 +215,8 @@ mod tests {
 
     fn hello(keys: &Keys) -> (SentHello, Vec<u8>) {
         let payload = HelloPayload { timestamp: 5, continues: 0, limits: limits() };
-        SentHello::new(keys, 0x00ab_cdef, payload, &mut RngStream::new(3, 0, "e"))
+        let word = hello_word(SUITE_NOISE, payload.limits);
+        SentHello::new(keys, 0x00ab_cdef, (word, payload.encode()), &mut RngStream::new(3, 0, "e"))
     }
 
     fn heard(keys: &Keys, bytes: &[u8]) -> Result<ReceivedHello, OpenError> {

@@ -80,6 +80,7 @@ pub(crate) fn hear(header: Header, datagram: &[u8]) -> Result<ReceivedHello, Ope
         index: header.index,
         payload: HelloPayload::decode(header, &array(&datagram[HELLO_PAYLOAD_AT..])),
         from: From::Name { name: name.into(), ephemeral: array(&datagram[EPHEMERAL_AT..]) },
+        registers: None,
     })
 }
 

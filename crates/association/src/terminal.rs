@@ -7,7 +7,8 @@ use crate::config::{Config, Limits};
 use crate::cookie::{COOKIE_LIFETIME, Cookie, write_second};
 use crate::entropy::{Entropy, draw};
 use crate::error::{Counters, OpenError};
-use crate::handshake::{HelloPayload, SentHello};
+use crate::handshake::{HelloPayload, REGISTRATION_RECEIVED, SentHello};
+use crate::keys::Security;
 use crate::version;
 use crate::wire::{Header, INDEX_MASK, Kind, OVERHEAD, Sealed};
 use units::{Instant, Span};
@@ -63,6 +64,12 @@ pub enum TerminalReceived<'d> {
     },
     /// A new association is active; the state above the previous one is lost.
     Established,
+    /// The hub has responded to the registration of a key. Received means that the hub will store
+    /// it: the terminal can connect with it shortly after.
+    Registered {
+        /// Whether the key can be registered.
+        received: bool,
+    },
     /// Nothing for the upper layer.
     Nothing,
 }
@@ -159,7 +166,11 @@ impl Terminal {
         let result = self.receive(now, datagram);
         match &result {
             Ok(TerminalReceived::Payload { .. }) => self.counters.opened += 1,
-            Ok(TerminalReceived::Established | TerminalReceived::Nothing) => {}
+            Ok(
+                TerminalReceived::Established
+                | TerminalReceived::Registered { .. }
+                | TerminalReceived::Nothing,
+            ) => {}
             Err(error) => self.counters.count(*error),
         }
         result
@@ -217,6 +228,12 @@ impl Terminal {
         let (welcome, keys) = pending.asked.answered(header, datagram)?;
         let (index, continues, cause) = (pending.index, pending.continues, pending.cause);
         self.pending = None;
+        if self.config.registers.is_some() && (welcome.hub_index, welcome.association) != (0, 0) {
+            // A hub of a release without registrations makes an association.
+            let response = (welcome.hub_index, welcome.association);
+            let received = response == (0, REGISTRATION_RECEIVED);
+            return Ok(TerminalReceived::Registered { received });
+        }
         if welcome.hub_index == 0 {
             // The hub has received a later Hello of this key: the clock was set back since.
             self.timestamp = self.timestamp.max(welcome.latest);
@@ -369,9 +386,15 @@ impl Terminal {
         };
         let (timestamp, limits) = (self.timestamp, self.config.limits);
         let payload = HelloPayload { timestamp, continues, limits };
-        let Config { security, name, .. } = &self.config;
-        let (asked, mut bytes) =
-            SentHello::new(security, index, payload, name, self.entropy.as_mut());
+        let entropy = self.entropy.as_mut();
+        let (asked, mut bytes) = match &self.config {
+            Config { security: Security::Noise(keys), registers: Some(key), .. } => {
+                SentHello::registering(keys, index, timestamp, key, entropy)
+            }
+            Config { security, name, .. } => {
+                SentHello::new(security, index, payload, name, entropy)
+            }
+        };
         if let Some((cookie, until)) = &self.cookie
             && now < *until
         {

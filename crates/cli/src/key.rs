@@ -23,6 +23,15 @@ enum Command {
         /// The private key
         file: PathBuf,
     },
+    /// Replace the key of a terminal: register a new one at the hub, and write it in its place
+    ///
+    /// The hub rejects the old key from then on, so restart the gateway at once. If this command
+    /// fails, repeat it.
+    Rotate {
+        /// The terminal's configuration
+        #[arg(long, value_name = "FILE", default_value = "/etc/bentpipe/terminal.toml")]
+        config: PathBuf,
+    },
     /// Create a secret in a new FILE, which two gateways share in addition to their keys
     Preshared {
         /// The file; never overwritten
@@ -44,6 +53,11 @@ pub fn run(arguments: &Arguments) -> Outcome {
         Command::Show { file } => {
             let public = gateway::public_key(file).map_err(message)?;
             values::print(&format!("{public}\n"))
+        }
+        Command::Rotate { config } => {
+            let public = gateway::enrolment::rotate(config).map_err(|error| error.to_string())?;
+            let instance = config.file_stem().unwrap_or_default().to_string_lossy();
+            values::print(&format!("{public}\nnext: systemctl restart bentpipe@{instance}\n"))
         }
         Command::Preshared { file } => gateway::generate_preshared_key(file).map_err(message),
     }

@@ -1,7 +1,7 @@
 //! Command line of `bentpipe`: parses arguments and calls the crates that do the work.
 //!
 //! ```text
-//!   bentpipe      gateway, key, status, top, capture, emulate   this crate
+//!   bentpipe      gateway, enroll, doctor, site, key, status, top, capture, emulate   this crate
 //!   bentpipe-lab  demo, bench, lab                              `lab-cli`, which uses this crate
 //! ```
 //!
@@ -14,11 +14,14 @@
 //! ```
 
 pub mod capture;
+pub mod doctor;
 pub mod emulate;
+pub mod enroll;
 pub mod gateway;
 pub mod key;
 pub mod lab;
 pub mod manual;
+pub mod site;
 pub mod status;
 pub mod top;
 pub mod values;

@@ -1,7 +1,7 @@
 //! The `bentpipe` command.
 
 use clap::{CommandFactory, Parser, Subcommand};
-use cli::{capture, emulate, gateway, key, lab, manual, status, top, values};
+use cli::{capture, doctor, emulate, enroll, gateway, key, lab, manual, site, status, top, values};
 use std::process::ExitCode;
 
 /// TCP over satellite links: gateways and the tools to operate them.
@@ -15,6 +15,9 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Gateway(gateway::Arguments),
+    Enroll(enroll::Arguments),
+    Doctor(doctor::Arguments),
+    Site(site::Arguments),
     Key(key::Arguments),
     Status(status::Arguments),
     Top(top::Arguments),
@@ -36,6 +39,9 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Gateway(arguments) => gateway::run(&arguments),
+        Command::Enroll(arguments) => enroll::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Site(arguments) => site::run(&arguments),
         Command::Key(arguments) => key::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
         Command::Top(arguments) => top::run(arguments),

@@ -4,6 +4,7 @@ use crate::driver::{self, Driver};
 use crate::engine::{
     self, Admission, Engine, HeldSyns, Host, Kind, LinkSocket, Listener, PathPlan, RelaySet, Route,
 };
+use crate::enrolment::Registrations;
 use crate::forward::Forwarding;
 use crate::intercept::{self, HubRules, Interception, TerminalRules};
 use crate::observe::Observer;
@@ -58,6 +59,8 @@ pub struct Gateway {
     pub(crate) rules: Option<TerminalRules>,
     /// The SYN gate in use.
     pub(crate) active_gate: Option<ActiveGate>,
+    /// Keys that a hub's terminals register.
+    pub(crate) registrations: Registrations,
     role: &'static str,
     controller: Control,
 }
@@ -231,6 +234,7 @@ fn open_terminal(
         interception,
         rules: capture,
         active_gate,
+        registrations: Registrations::default(),
         role: "terminal",
         controller,
     })
@@ -267,9 +271,8 @@ fn open_hub(
     engine.set_commitments(crate::config::commitments(&config.link, section));
     log_control(config);
     tracing::info!(?addresses, "hub");
-    let config = config.clone();
     Ok(Gateway {
-        config,
+        config: config.clone(),
         file: None,
         service: Service::new(),
         kept: BTreeSet::new(),
@@ -279,6 +282,7 @@ fn open_hub(
         interception,
         rules: None,
         active_gate: None,
+        registrations: Registrations::new(config.registered_keys()),
         role: "hub",
         controller,
     })

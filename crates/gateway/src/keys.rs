@@ -1,7 +1,8 @@
 //! Keys in files, and randomness from the system.
 
 use crate::config::{KeySource, NoiseSection, PeerKey, SecuritySection};
-use crate::{Config, PathSection, Role};
+use crate::enrolment::registered::{self, Registered};
+use crate::{Config, HubSection, PathSection, Role, TerminalEntry};
 use relay::{
     Entropy, KeyTextError, Keys, KeysError, Known, PresharedKey, PrivateKey, PublicKey, Security,
 };
@@ -69,6 +70,16 @@ pub enum KeyError {
         /// The system's error.
         source: io::Error,
     },
+    /// The file of registered keys cannot be read. Without it keys that were replaced would be
+    /// accepted again.
+    #[error("{}: {source}: restore the file; without it all enrolled sites need new tokens",
+             path.display())]
+    Registered {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
     /// The gateway's own key differs from the one that it runs with.
     #[error("this gateway's own key has changed; that needs a restart")]
     OwnKey,
@@ -113,6 +124,14 @@ pub fn generate_key(path: &Path) -> Result<PublicKey, KeyError> {
     Ok(key.public())
 }
 
+/// Reads the private key at `path`, or writes a new one there.
+pub(crate) fn read_or_generate(path: &Path) -> Result<PrivateKey, KeyError> {
+    match generate_key(path) {
+        Ok(_) | Err(KeyError::Exists { .. }) => read(path),
+        Err(error) => Err(error),
+    }
+}
+
 /// Writes a new preshared key, as [`generate_key`].
 ///
 /// # Errors
@@ -143,8 +162,9 @@ impl Config {
             // It has no peer.
             Role::Single(_) => Ok(Vec::new()),
             Role::Hub(section) => {
-                let keyed = section.terminals.iter();
-                keyed.filter_map(|entry| Some(known(&entry.name, entry.key.as_ref()?))).collect()
+                let keys = Keys::new(secret(private)?, self.known_terminals(section)?)?;
+                let keys = keys.with_enrolment(self.enrolment_keys(section)?)?;
+                return Ok(Security::Noise(Arc::new(keys)));
             }
         };
         for path in &self.paths {
@@ -152,6 +172,39 @@ impl Config {
         }
         let known: Result<Vec<Known>, KeyError> = known;
         Ok(Security::Noise(Arc::new(Keys::new(secret(private)?, known?)?)))
+    }
+
+    /// Returns the file of registered keys of a hub.
+    pub(crate) fn registered_keys(&self) -> Option<PathBuf> {
+        self.state.as_deref().map(registered::file_beside)
+    }
+
+    fn registered(&self) -> Result<Registered, KeyError> {
+        let Some(path) = self.registered_keys() else { return Ok(Registered::default()) };
+        Registered::read(&path).map_err(|source| KeyError::Registered { path, source })
+    }
+
+    /// Returns the terminals with a key, configured or registered.
+    fn known_terminals(&self, section: &HubSection) -> Result<Vec<Known>, KeyError> {
+        let registered = self.registered()?;
+        let one = |entry: &TerminalEntry| {
+            let preshared = entry.key.as_ref().and_then(|key| key.preshared.clone());
+            let configured = entry.key.as_ref().map(|key| key.public);
+            let public = registered.of(entry).or(configured)?;
+            Some(known(&entry.name, &PeerKey { public, preshared }))
+        };
+        section.terminals.iter().filter_map(one).collect()
+    }
+
+    /// Returns the enrolment keys of terminals that have registered no key yet.
+    fn enrolment_keys(&self, section: &HubSection) -> Result<Vec<Known>, KeyError> {
+        let registered = self.registered()?;
+        let open = section.terminals.iter().filter(|entry| registered.of(entry).is_none());
+        let one = |entry: &TerminalEntry| {
+            let public = entry.enrolment?.key;
+            Some(Known { name: entry.name.clone(), public, preshared: PresharedKey::NONE })
+        };
+        Ok(open.filter_map(one).collect())
     }
 }
 
@@ -172,14 +225,18 @@ fn known(name: &str, key: &PeerKey) -> Result<Known, KeyError> {
     Ok(Known { name: name.into(), public: key.public, preshared })
 }
 
-fn secret<T: FromStr<Err = KeyTextError> + Clone>(source: &KeySource<T>) -> Result<T, KeyError> {
+/// Returns a secret key.
+pub(crate) fn secret<T: FromStr<Err = KeyTextError> + Clone>(
+    source: &KeySource<T>,
+) -> Result<T, KeyError> {
     match source {
         KeySource::Here(key) => Ok(key.clone()),
         KeySource::File(path) => read(path),
     }
 }
 
-fn read<T: FromStr<Err = KeyTextError>>(path: &Path) -> Result<T, KeyError> {
+/// Reads a key from a file that only its owner and its group can read.
+pub(crate) fn read<T: FromStr<Err = KeyTextError>>(path: &Path) -> Result<T, KeyError> {
     let failed = |source| KeyError::Read { path: path.into(), source };
     let file = File::open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;

@@ -40,8 +40,10 @@
 
 mod check;
 mod config;
+pub mod doctor;
 mod driver;
 mod engine;
+pub mod enrolment;
 mod error;
 mod forward;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -72,11 +74,11 @@ pub use check::{Warning, check};
 pub(crate) use config::Terms;
 pub use config::{
     AcceptMode, AcceptRule, AcceptRules, ClassSection, Commitment, Config, ConfigError,
-    ConfirmSection, ControlSocket, Deprecated, FailSection, ForwardSection, HealthSection,
-    HubAddress, HubSection, InterceptSection, KeySource, Limits, LinkSection, LogFormat, LogLevel,
-    LogSection, Marking, Mistake, NoiseSection, PathSection, PeerKey, PlanSection, QuicMode,
-    ResolverSection, Role, SecuritySection, ShareLimits, SingleSection, SourceMode, TerminalEntry,
-    TerminalSection, WhenFail, WhenFull,
+    ConfirmSection, ControlSocket, Deprecated, Enrolment, FailSection, ForwardSection,
+    HealthSection, HubAddress, HubSection, InterceptSection, KeySource, Limits, LinkSection,
+    LogFormat, LogLevel, LogSection, Marking, Mistake, NoiseSection, PathSection, PeerKey,
+    PlanSection, QuicMode, ResolverSection, Role, SecuritySection, ShareLimits, SingleSection,
+    SourceMode, TerminalEntry, TerminalSection, WhenFail, WhenFull,
 };
 pub use error::Error;
 pub use forward::ForwardError;

@@ -6,9 +6,11 @@
 //! ```
 
 use crate::driver;
+use crate::gateway::unix_seconds;
 use crate::service::handed;
 use crate::stop::Asked;
-use crate::{Error, Gateway, Stop};
+use crate::{Error, Gateway, Role, Stop};
+use rt::Clock;
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -27,6 +29,8 @@ enum Pause {
     Pass(bool),
     /// The packet filter's rules on destinations are to be updated.
     Filter,
+    /// Keys that terminals have registered are stored.
+    Keys,
     /// The time limit has passed.
     Due,
 }
@@ -53,6 +57,7 @@ impl Gateway {
                 }
                 Pause::Pass(pass) => self.pass(pass),
                 Pause::Filter => self.filter(),
+                Pause::Keys => self.use_registered_keys(),
                 Pause::Due => self.service.beat(self.engine.connections(), &self.engine.waiting()),
             }
         }
@@ -94,10 +99,36 @@ impl Gateway {
             if self.engine.wants_filter(now) {
                 return Ok(Pause::Filter);
             }
+            if self.store_registrations(now) {
+                return Ok(Pause::Keys);
+            }
             if now >= until {
                 return Ok(Pause::Due);
             }
-            self.driver.step(&mut self.engine, until)?;
+            let due = self.registrations.poll_timeout();
+            self.driver.step(&mut self.engine, due.map_or(until, |due| due.min(until)))?;
+        }
+    }
+
+    /// Stores keys that a hub's terminals have registered; true when that has finished.
+    fn store_registrations(&mut self, now: Instant) -> bool {
+        let Role::Hub(hub) = &self.config.role else { return false };
+        while let Some(registration) = self.engine.poll_registration() {
+            let known = hub.terminals.iter().find(|entry| *entry.name == *registration.name);
+            if let Some(entry) = known {
+                let unix_s = unix_seconds(&Clock::new(), Clock::new().now());
+                self.registrations.add(entry, &registration, unix_s);
+            }
+        }
+        self.registrations.poll(now, hub)
+    }
+
+    /// Replaces the keys of terminals by those that they have registered.
+    fn use_registered_keys(&mut self) {
+        match self.new_keys(&self.config) {
+            Ok(Some(keys)) => self.engine.set_keys(keys),
+            Ok(None) => {}
+            Err(error) => tracing::error!(%error, "registered keys not used: reload to try again"),
         }
     }
 

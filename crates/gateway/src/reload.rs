@@ -83,7 +83,7 @@ impl Gateway {
     }
 
     /// Reads a hub's list of terminals with their key files; its own key must be unchanged.
-    fn new_keys(&self, config: &Config) -> Result<Option<Arc<Keys>>, Error> {
+    pub(crate) fn new_keys(&self, config: &Config) -> Result<Option<Arc<Keys>>, Error> {
         match config.keys()? {
             Security::None => Ok(None),
             Security::Noise(keys) if self.engine.own_key() == Some(keys.public()) => Ok(Some(keys)),

@@ -236,7 +236,7 @@ fn read(path: &Path) -> io::Result<Option<Content>> {
 }
 
 /// Replaces the file atomically: by a temporary file and a rename.
-fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }

@@ -205,6 +205,11 @@ impl Hub {
         }
     }
 
+    /// Returns the next key that a terminal has registered.
+    pub fn poll_registration(&mut self) -> Option<association::Registration> {
+        self.association.poll_registration()
+    }
+
     /// Copies the payloads of associations to `tap` from now on; `None` stops this.
     pub fn set_tap(&mut self, tap: Option<Tap>) {
         self.tap = tap.map(Box::new);

@@ -93,7 +93,7 @@ mod tests;
 
 pub use association::{
     Capabilities, Entropy, KeyTextError, Keys, KeysError, Known, PeerId, PresharedKey, PrivateKey,
-    PublicKey, Security, Transmit, TransmitBatch,
+    PublicKey, Registration, Security, Transmit, TransmitBatch,
 };
 pub use config::{Control, IPV4_UDP, IPV6_UDP, MIN_MTU, RelayConfig, UnknownControl};
 pub use datagram::DatagramStatistics;

@@ -184,7 +184,7 @@ impl Relay {
             }
             TerminalReceived::Established if !self.closed => self.begin(now),
             TerminalReceived::Established => {}
-            TerminalReceived::Nothing => {}
+            TerminalReceived::Registered { .. } | TerminalReceived::Nothing => {}
         }
         Ok(())
     }

@@ -1,9 +1,11 @@
 //! The hub's side: accepts associations of many terminals and identifies them by index.
 
 mod limits;
+mod registration;
 mod responses;
 mod table;
 
+pub use registration::Registration;
 pub use table::PeerId;
 
 use crate::admission::{Admission, AdmissionDecision, RateLimit};
@@ -63,12 +65,14 @@ struct Terminal {
     preshared: PresharedKey,
     /// Timestamp of the last accepted Hello.
     latest: u64,
+    /// Whether it may only register a key.
+    enrols: bool,
 }
 
 impl Terminal {
     /// Returns true if a Hello gets the same response from both.
     fn is_like(&self, other: &Self) -> bool {
-        self.name == other.name && self.preshared == other.preshared
+        self.name == other.name && self.preshared == other.preshared && self.enrols == other.enrols
     }
 }
 
@@ -79,6 +83,8 @@ struct Secrets {
     macs: MacKeys,
     terminals: BTreeMap<PublicKey, Terminal>,
     admission: Admission,
+    /// Registrations that are not polled yet, by the key of the terminal.
+    registrations: BTreeMap<PublicKey, Registration>,
 }
 
 /// The hub's side of its associations.
@@ -112,6 +118,7 @@ impl Hub {
                 macs: MacKeys::new(&keys.public()),
                 terminals: terminals(keys, &BTreeMap::new()),
                 admission: Admission::new(config.answer_rate, entropy.as_mut()),
+                registrations: BTreeMap::new(),
             }),
         };
         let seed = u64::from_be_bytes(draw(entropy.as_mut()));
@@ -346,6 +353,9 @@ impl Hub {
         heard: ReceivedHello,
         hello: &[u8],
     ) -> Result<HubReceived<'static>, OpenError> {
+        if heard.registers.is_some() {
+            return self.register(from, heard);
+        }
         let said = heard.payload;
         let (owner, before) = self.admit(now, &heard)?;
         if said.timestamp <= before {
@@ -390,7 +400,8 @@ impl Hub {
         let (owner, latest) = match &heard.from {
             From::Name { name, .. } => (Owner { name: name.as_str().into(), key: None }, 0),
             From::Key { key, .. } => {
-                let terminal = self.terminal(*key).ok_or(OpenError::UnknownKey { key: *key })?;
+                let terminal = self.terminal(*key).filter(|terminal| !terminal.enrols);
+                let terminal = terminal.ok_or(OpenError::UnknownKey { key: *key })?;
                 let owner = Owner { name: terminal.name.clone(), key: Some(*key) };
                 (owner, terminal.latest)
             }
@@ -407,29 +418,6 @@ impl Hub {
             }
         }
         Ok((owner, latest))
-    }
-
-    /// Processes a Hello that is not later than the last: a replay, or a terminal whose clock was
-    /// set back. The response creates no association, and contains the latest timestamp.
-    fn answer_stale(
-        &mut self,
-        from: SocketAddr,
-        heard: ReceivedHello,
-        latest: u64,
-    ) -> Result<HubReceived<'static>, OpenError> {
-        // A delayed duplicate of the last Hello, whose response is no longer needed.
-        if heard.payload.timestamp == latest {
-            return Err(OpenError::Stale);
-        }
-        if let From::Key { key, answer } = heard.from
-            && let Some(terminal) = self.terminal(key)
-        {
-            let limits = Limits { receive_rate_bps: 0, ..Limits::default() };
-            let welcome = WelcomePayload { hub_index: 0, association: 0, latest, limits };
-            let (bytes, _) = answer.welcome(heard.index, &terminal.preshared, &welcome);
-            self.answers.push(from, bytes);
-        }
-        Err(OpenError::Stale)
     }
 
     fn terminal(&mut self, key: PublicKey) -> Option<&mut Terminal> {
@@ -482,13 +470,9 @@ impl Hub {
 
 /// Returns the terminals configured in `keys`, with their state from `before`.
 fn terminals(keys: &Keys, before: &BTreeMap<PublicKey, Terminal>) -> BTreeMap<PublicKey, Terminal> {
-    let terminal = |known: &crate::keys::Known| Terminal {
-        name: known.name.as_str().into(),
-        preshared: known.preshared.clone(),
-        latest: 0,
-    };
-    let remembering = |known: &crate::keys::Known| {
-        let mut terminal = terminal(known);
+    let remembering = |known: &crate::keys::Known, enrols| {
+        let (name, preshared) = (known.name.as_str().into(), known.preshared.clone());
+        let mut terminal = Terminal { name, preshared, latest: 0, enrols };
         // With another secret or name the response to the last Hello may have been useless: its
         // repetition is processed as after a restart of the hub.
         if let Some(old) = before.get(&known.public).filter(|old| old.is_like(&terminal)) {
@@ -496,5 +480,7 @@ fn terminals(keys: &Keys, before: &BTreeMap<PublicKey, Terminal>) -> BTreeMap<Pu
         }
         terminal
     };
-    keys.known().iter().map(|known| (known.public, remembering(known))).collect()
+    let enrolment = keys.enrolment().iter().map(|known| (known, true));
+    let all = keys.known().iter().map(|known| (known, false)).chain(enrolment);
+    all.map(|(known, enrols)| (known.public, remembering(known, enrols))).collect()
 }

@@ -4,11 +4,11 @@
 //! listed here. A secret is represented by a fingerprint, never by its value.
 
 use super::{
-    AcceptMode, AcceptRule, AcceptRules, ClassSection, Config, ConfirmSection, FailSection,
-    ForwardSection, HealthSection, HubSection, InterceptSection, KeySource, Limits, LinkSection,
-    LogSection, Marking, NoiseSection, PathSection, PeerKey, PlanSection, ResolverSection, Role,
-    SecuritySection, ShareLimits, SingleSection, SourceMode, TerminalEntry, TerminalSection,
-    WhenFull,
+    AcceptMode, AcceptRule, AcceptRules, ClassSection, Config, ConfirmSection, Enrolment,
+    FailSection, ForwardSection, HealthSection, HubSection, InterceptSection, KeySource, Limits,
+    LinkSection, LogSection, Marking, NoiseSection, PathSection, PeerKey, PlanSection,
+    ResolverSection, Role, SecuritySection, ShareLimits, SingleSection, SourceMode, TerminalEntry,
+    TerminalSection, WhenFull,
 };
 use crate::reach::Destinations;
 use relay::PrivateKey;
@@ -375,12 +375,16 @@ fn hub_entries(all: &mut Entries, section: &HubSection) {
 }
 
 fn known_terminal_entries(all: &mut Entries, entry: &TerminalEntry) {
-    let TerminalEntry { name, key, plan, share, memory, destinations, clients } = entry;
+    let TerminalEntry { name, key, enrolment, plan, share, memory, destinations, clients } = entry;
     let Destinations { allow, deny } = destinations;
     let table = format!("terminal.{name:?}");
     share_entries(all, &table, *share);
     peer_entries(all, &table, "public_key", key.as_ref());
     let key = |key: &str| format!("{table}.{key}");
+    if let Some(Enrolment { key: enrol_key, until_unix_s }) = enrolment {
+        put(all, &key("enrol_key"), enrol_key.to_string());
+        put(all, &key("enrol_until"), format!("{until_unix_s} s since 1970"));
+    }
     put(all, &key("plan"), optional(plan.as_ref(), "as listed"));
     put(all, &key("memory"), optional(memory.as_ref(), "usual"));
     put(all, &key("allow"), list(allow));

@@ -21,6 +21,7 @@
 //! ```
 
 mod accept;
+mod drop_ins;
 mod entries;
 mod fail;
 mod forward;
@@ -49,6 +50,7 @@ pub use observe::ControlSocket;
 
 use crate::intercept::{PortRange, Prefix};
 use crate::reach::Destinations;
+pub(crate) use drop_ins::{DropIns, folder_of as drop_in_folder};
 pub use log::{LogFormat, LogLevel, LogSection};
 pub(crate) use merged::Change;
 use reader::Reader;
@@ -68,7 +70,7 @@ pub(crate) use read::MAX_PROXY_LISTENERS;
 pub use resolver::ResolverSection;
 pub use security::{KeySource, NoiseSection, PeerKey, SecuritySection};
 pub(crate) use share::Terms;
-pub use share::{ShareLimits, TerminalEntry};
+pub use share::{Enrolment, ShareLimits, TerminalEntry};
 pub use single::SingleSection;
 
 /// The configuration of a gateway.
@@ -317,6 +319,8 @@ pub struct ConfigError {
 /// One mistake in a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
+    /// The file: the configuration, or a drop-in of it.
+    pub file: String,
     /// The line number, from 1.
     pub line: usize,
     /// The key, with the names of its tables.
@@ -394,12 +398,14 @@ impl Config {
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
         let file = path.display().to_string();
         match std::fs::read_to_string(path) {
-            Ok(text) => Self::parse(&file, &text)
+            Ok(text) => DropIns::beside(path)
+                .and_then(|drop_ins| Self::parse_with(&file, &text, &drop_ins))
                 .and_then(|config| config.keeps_its_secrets(path))
                 .map(Self::with_state_directory)
                 .map(Self::with_control_socket),
             Err(error) => {
                 let mistake = Mistake {
+                    file: file.clone(),
                     line: 0,
                     key: "(file)".into(),
                     found: error.to_string(),
@@ -461,7 +467,11 @@ impl Config {
     /// # Errors
     /// Returns every mistake in the text.
     pub fn parse(file: &str, text: &str) -> Result<Self, ConfigError> {
-        let (mut reader, top) = Reader::open(file, text)?;
+        Self::parse_with(file, text, &DropIns::default())
+    }
+
+    fn parse_with(file: &str, text: &str, drop_ins: &DropIns) -> Result<Self, ConfigError> {
+        let (mut reader, top) = Reader::open(file, text, drop_ins)?;
         let config = read::config(&mut reader, top);
         reader.close(config)
     }
@@ -473,8 +483,8 @@ impl fmt::Display for ConfigError {
             if index > 0 {
                 writeln!(f)?;
             }
-            let Mistake { line, key, found, expected } = mistake;
-            write!(f, "{}:{line}: {key}: found {found}, expected {expected}", self.file)?;
+            let Mistake { file, line, key, found, expected } = mistake;
+            write!(f, "{file}:{line}: {key}: found {found}, expected {expected}")?;
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 //! A [`Section`] returns its keys one at a time and records the mistakes in each; a key that was
 //! never taken is unknown. All mistakes of a file are collected, not only the first.
 
+use super::drop_ins::{DropIn, DropIns};
 use super::values;
 use super::{ConfigError, Deprecated, HubAddress, Mistake};
 use crate::intercept::LONGEST_LIST;
@@ -24,6 +25,7 @@ const RENAMED: &[(&str, &str, &str)] = &[
 pub(super) struct Reader<'a> {
     file: &'a str,
     text: &'a str,
+    drop_ins: &'a DropIns,
     mistakes: Vec<Mistake>,
     deprecated: Vec<Deprecated>,
 }
@@ -47,36 +49,60 @@ pub(super) struct Item<'a> {
 
 impl<'a> Reader<'a> {
     /// Parses `text`; `file` is the name to use in messages.
-    pub(super) fn open(file: &'a str, text: &'a str) -> Result<(Self, Section<'a>), ConfigError> {
-        let reader = Self { file, text, mistakes: Vec::new(), deprecated: Vec::new() };
-        match DeTable::parse(text) {
-            Ok(table) => Ok((
-                reader,
-                Section {
-                    path: String::new(),
-                    line: 1,
-                    table: table.into_inner(),
-                    known: BTreeSet::new(),
-                },
-            )),
+    pub(super) fn open(
+        file: &'a str,
+        text: &'a str,
+        drop_ins: &'a DropIns,
+    ) -> Result<(Self, Section<'a>), ConfigError> {
+        let (mistakes, deprecated) = (Vec::new(), Vec::new());
+        let mut reader = Self { file, text, drop_ins, mistakes, deprecated };
+        match reader.top() {
+            Some(top) => Ok((reader, top)),
+            None => Err(reader.close(None::<()>).expect_err("no document")),
+        }
+    }
+
+    /// The text as a table.
+    fn top(&mut self) -> Option<Section<'a>> {
+        match DeTable::parse(self.text) {
+            Ok(table) => {
+                let (path, known) = (String::new(), BTreeSet::new());
+                Some(Section { path, line: 1, table: table.into_inner(), known })
+            }
             Err(error) => {
                 let at = error.span().map_or(0, |span| span.start);
-                let line = reader.line_at(at);
-                let found = text.lines().nth(line - 1).unwrap_or_default().trim();
-                let mistake = Mistake {
-                    line,
-                    key: "(syntax)".into(),
-                    found: format!("`{found}`"),
-                    expected: format!("TOML: {}", error.message()),
-                };
-                Err(ConfigError { file: file.into(), mistakes: vec![mistake] })
+                let line = self.line_at(at);
+                let found = self.text.lines().nth(line - 1).unwrap_or_default().trim();
+                let found = format!("`{found}`");
+                self.mistake(line, "(syntax)", &found, &format!("TOML: {}", error.message()));
+                None
             }
         }
     }
 
+    /// The drop-ins, which [`Reader::include`] reads.
+    pub(super) fn drop_ins(&self) -> &'a DropIns {
+        self.drop_ins
+    }
+
+    /// Reads a drop-in; mistakes in it name its file.
+    pub(super) fn include<T>(
+        &mut self,
+        DropIn { file, text }: &'a DropIn,
+        read: impl FnOnce(&mut Self, Section<'a>) -> Option<T>,
+    ) -> Option<T> {
+        let outer = (self.file, self.text);
+        (self.file, self.text) = (file, text);
+        let result = self.top().and_then(|top| read(self, top));
+        (self.file, self.text) = outer;
+        result
+    }
+
     /// Returns the mistakes, or `value` if there are none.
     pub(super) fn close<T>(mut self, value: Option<T>) -> Result<T, ConfigError> {
-        self.mistakes.sort_by_key(|mistake| mistake.line);
+        // Those of drop-ins come last.
+        let main = self.file;
+        self.mistakes.sort_by_key(|mistake| (mistake.file != main, mistake.line));
         match value {
             Some(value) if self.mistakes.is_empty() => Ok(value),
             _ => Err(ConfigError { file: self.file.into(), mistakes: self.mistakes }),
@@ -91,6 +117,7 @@ impl<'a> Reader<'a> {
     /// Records that `key` on `line` is wrong.
     pub(super) fn mistake(&mut self, line: usize, key: &str, found: &str, expected: &str) {
         self.mistakes.push(Mistake {
+            file: self.file.into(),
             line,
             key: key.into(),
             found: found.into(),
@@ -312,6 +339,16 @@ impl<'a> Item<'a> {
     /// Reads a length of time with its unit.
     pub(super) fn span(self, reader: &mut Reader<'_>) -> Option<Span> {
         self.parsed(reader, values::SPAN, values::span)
+    }
+
+    /// A date, or a date with a time in UTC, in seconds since 1970.
+    pub(super) fn utc_seconds(self, reader: &mut Reader<'_>) -> Option<u64> {
+        let time = match &self.value {
+            DeValue::Datetime(time) => values::utc_seconds(time),
+            _ => None,
+        };
+        let expected = "a date, or a date and time in UTC, such as 2027-01-31T12:00:00Z";
+        time.or_else(|| reader.wrong(&self, expected))
     }
 
     /// Reads an integer in `range`.

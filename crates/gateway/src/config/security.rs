@@ -1,7 +1,7 @@
 //! `security` and its keys: this gateway's own key and those of its peers.
 
 use super::reader::{Item, Reader, Section};
-use super::{Config, ConfigError, Mistake, Role};
+use super::{Config, ConfigError, Enrolment, Mistake, Role};
 use relay::{PresharedKey, PrivateKey, PublicKey};
 use std::fmt;
 use std::os::unix::fs::PermissionsExt;
@@ -35,6 +35,13 @@ pub struct PeerKey {
     pub preshared: Option<KeySource<PresharedKey>>,
 }
 
+impl PeerKey {
+    /// Whether its preshared key is in the configuration itself.
+    pub(super) fn has_secret_here(&self) -> bool {
+        matches!(self.preshared, Some(KeySource::Here(_)))
+    }
+}
+
 /// A secret key, or the file that holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeySource<T> {
@@ -58,18 +65,19 @@ impl Config {
             "a file for its owner and its group alone: chmod 640 {file}; or the secret in a file \
              of its own"
         );
-        let mistake = Mistake { line: 0, key: key.into(), found, expected };
+        let mistake = Mistake { file: file.clone(), line: 0, key: key.into(), found, expected };
         Err(ConfigError { file, mistakes: vec![mistake] })
     }
 
     /// Returns the first key of the configuration whose value is a secret.
     fn secret_here(&self) -> Option<&'static str> {
-        let is_shared = |peer: &PeerKey| matches!(peer.preshared, Some(KeySource::Here(_)));
         let of = |noise: &NoiseSection| match &noise.private {
             KeySource::Here(_) => Some("private_key"),
-            KeySource::File(_) => {
-                noise.hub.as_ref().is_some_and(is_shared).then_some("link.preshared_key")
-            }
+            KeySource::File(_) => noise
+                .hub
+                .as_ref()
+                .is_some_and(PeerKey::has_secret_here)
+                .then_some("link.preshared_key"),
         };
         let own = match &self.security {
             SecuritySection::Noise(noise) => of(noise),
@@ -79,7 +87,8 @@ impl Config {
             Role::Hub(hub) => &hub.terminals[..],
             Role::Terminal(_) | Role::Single(_) => &[],
         };
-        let shared = terminals.iter().filter_map(|entry| entry.key.as_ref()).any(is_shared);
+        let shared =
+            terminals.iter().filter_map(|entry| entry.key.as_ref()).any(PeerKey::has_secret_here);
         own.or_else(|| self.paths.iter().filter_map(|path| path.keys.as_ref()).find_map(of))
             .or_else(|| shared.then_some("terminal.preshared_key"))
     }
@@ -153,6 +162,41 @@ pub(super) fn read_terminal(
     word: Word,
 ) -> Option<Option<PeerKey>> {
     read_peer(reader, terminal, word, "public_key", TERMINAL)
+}
+
+/// What `[[terminal]]` says of a terminal without a key that can register one.
+pub(super) fn read_enrolment(
+    reader: &mut Reader<'_>,
+    terminal: &mut Section<'_>,
+    word: Word,
+) -> Option<Option<Enrolment>> {
+    let key = terminal.or(reader, "enrol_key", None, |r, i| match word {
+        Word::Noise => parse(r, i).map(Some),
+        Word::None | Word::Wrong => unwanted(r, &i, word),
+    })?;
+    let until = terminal.or(reader, "enrol_until", None, |r, i| i.utc_seconds(r).map(Some))?;
+    let line = terminal.line();
+    match (key, until) {
+        (None, None) => return Some(None),
+        (Some(_), None) => {
+            let expected = "the date until which a terminal can register with `enrol_key`";
+            reader.mistake(line, "terminal.enrol_until", "nothing", expected);
+            return None;
+        }
+        (None, Some(_)) => {
+            let expected = "the key that `bentpipe site add` has written beside `enrol_until`";
+            reader.mistake(line, "terminal.enrol_key", "nothing", expected);
+            return None;
+        }
+        (Some(_), Some(_)) => {}
+    }
+    for other in ["public_key", "preshared_key", "preshared_key_file"] {
+        if let Some(item) = terminal.take(reader, other) {
+            let expected = "no other key beside `enrol_key`";
+            reader.mistake(item.line(), item.key(), "both", expected);
+        }
+    }
+    Some(key.zip(until).map(|(key, until_unix_s)| Enrolment { key, until_unix_s }))
 }
 
 /// Combines the keys when all are read.

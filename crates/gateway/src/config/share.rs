@@ -3,6 +3,7 @@
 use super::PeerKey;
 use crate::intercept::Prefix;
 use crate::reach::Destinations;
+use relay::PublicKey;
 
 /// Configured quota of one terminal or one client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,6 +17,23 @@ pub struct ShareLimits {
     pub burst: Option<u32>,
 }
 
+/// The enrolment key of a terminal, whose private key is in the token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Enrolment {
+    /// The public key.
+    pub key: PublicKey,
+    /// Until when a terminal can register with it, in seconds since 1970.
+    pub until_unix_s: u64,
+}
+
+impl TerminalEntry {
+    /// Returns the key in the configuration, which a registered key replaces.
+    pub(crate) fn configured_key(&self) -> Option<PublicKey> {
+        let enrolment = self.enrolment.map(|enrolment| enrolment.key);
+        enrolment.or_else(|| self.key.as_ref().map(|key| key.public))
+    }
+}
+
 /// A hub's settings for one terminal.
 #[derive(Clone, Debug)]
 pub struct TerminalEntry {
@@ -23,6 +41,8 @@ pub struct TerminalEntry {
     pub name: String,
     /// Its public key; `None` without encryption.
     pub key: Option<PeerKey>,
+    /// Instead of its public key, the key with which it registers one.
+    pub enrolment: Option<Enrolment>,
     /// Its plan, if it is set here.
     pub plan: Option<String>,
     /// Its quota, where it differs from the default.

@@ -5,7 +5,7 @@ use super::paths::terminal_of;
 use super::plans::{PlanSection, read_choice};
 use super::reader::{Reader, Section};
 use super::security::{self, Word};
-use super::{HubSection, ShareLimits, TerminalEntry, reach, read, values};
+use super::{HubSection, PeerKey, ShareLimits, TerminalEntry, reach, read, values};
 use std::collections::BTreeMap;
 
 /// Maximum number of configured terminals of a hub.
@@ -18,22 +18,53 @@ pub(super) fn read(
     plans: &[PlanSection],
 ) -> Option<Vec<TerminalEntry>> {
     let sections = top.sections(reader, "terminal")?;
-    if sections.is_empty() && word == Word::Noise {
+    let drop_ins = reader.drop_ins();
+    if sections.is_empty() && word == Word::Noise && !drop_ins.exist {
         let expected = "the terminals, each begun by `[[terminal]]`, with name and public_key";
         reader.mistake(1, "terminal", "nothing", expected);
         return None;
     }
-    if sections.len() > MAX_TERMINALS {
-        let found = format!("{} terminals", sections.len());
-        reader.mistake(1, "terminal", &found, &format!("at most {MAX_TERMINALS}"));
-        return None;
-    }
     let mut all: Option<Vec<TerminalEntry>> = Some(Vec::new());
+    read_all(reader, sections, (word, plans), &mut all);
+    for drop_in in &drop_ins.files {
+        let before = all.as_ref().map_or(0, Vec::len);
+        let read = reader.include(drop_in, |reader, mut top| {
+            let sections = top.sections(reader, "terminal");
+            top.finish(reader);
+            read_all(reader, sections?, (word, plans), &mut all);
+            let new = all.iter().flatten().skip(before);
+            if new.filter_map(|entry| entry.key.as_ref()).any(PeerKey::has_secret_here) {
+                let expected = "`preshared_key_file` in a drop-in";
+                reader.mistake(1, "terminal.preshared_key", "a secret", expected);
+            }
+            Some(())
+        });
+        all = all.filter(|_| read.is_some());
+    }
+    for entry in all.iter().flatten().filter(|entry| terminal_of(&entry.name) != entry.name) {
+        further_path(reader, all.iter().flatten(), entry);
+    }
+    all
+}
+
+fn read_all(
+    reader: &mut Reader<'_>,
+    sections: Vec<Section<'_>>,
+    (word, plans): (Word, &[PlanSection]),
+    all: &mut Option<Vec<TerminalEntry>>,
+) {
+    let count = sections.len() + all.as_ref().map_or(0, Vec::len);
+    if count > MAX_TERMINALS {
+        let found = format!("{count} terminals");
+        reader.mistake(1, "terminal", &found, &format!("at most {MAX_TERMINALS}"));
+        *all = None;
+        return;
+    }
     for mut section in sections {
         let line = section.line();
         let entry = read_one(reader, &mut section, word, plans);
         section.finish(reader);
-        match (&mut all, entry) {
+        match (&mut *all, entry) {
             (Some(list), Some(entry)) => {
                 if list.iter().any(|other| other.name == entry.name) {
                     let found = format!("{:?} again", entry.name);
@@ -41,13 +72,9 @@ pub(super) fn read(
                 }
                 list.push(entry);
             }
-            (Some(_), None) | (None, _) => all = None,
+            (Some(_), None) | (None, _) => *all = None,
         }
     }
-    for entry in all.iter().flatten().filter(|entry| terminal_of(&entry.name) != entry.name) {
-        further_path(reader, all.iter().flatten(), entry);
-    }
-    all
 }
 
 impl HubSection {
@@ -78,7 +105,8 @@ fn further_path<'e>(
     mut all: impl Iterator<Item = &'e TerminalEntry>,
     entry: &TerminalEntry,
 ) {
-    let TerminalEntry { name, key: _, plan, share, memory: _, destinations, clients } = entry;
+    let TerminalEntry { name, key: _, enrolment: _, plan, share, memory: _, destinations, clients } =
+        entry;
     let terminal = terminal_of(name);
     let found = format!("{name:?}");
     if !all.any(|other| other.name == terminal) {
@@ -107,7 +135,11 @@ fn read_one(
     plans: &[PlanSection],
 ) -> Option<TerminalEntry> {
     let name = section.required(reader, "name", "the name of the terminal", read::name);
-    let key = security::read_terminal(reader, section, word);
+    let enrolment = security::read_enrolment(reader, section, word);
+    let key = match enrolment {
+        Some(None) => security::read_terminal(reader, section, word),
+        Some(Some(_)) | None => Some(None),
+    };
     let line = section.line();
     let plan = read_choice(reader, section, plans);
     let share = read_share(reader, section);
@@ -126,6 +158,7 @@ fn read_one(
     Some(TerminalEntry {
         name,
         key: key?,
+        enrolment: enrolment?,
         plan,
         share: share?,
         memory: memory?,

@@ -169,6 +169,7 @@ fn controllers_and_the_path_cache_are_read() {
 }
 
 mod accept;
+mod drop_ins;
 mod forward;
 mod paths;
 mod plans;

@@ -1,5 +1,6 @@
 //! Values with units, as they are written in a configuration.
 
+use toml::value::{Datetime, Offset};
 use units::{BitRate, Span};
 
 /// Expected form of a rate, for messages.
@@ -31,6 +32,27 @@ pub(super) fn rate(text: &str) -> Option<BitRate> {
     let bps = (number * scale).round();
     // The maximum of 10 Tbit/s keeps the results of computations within 64 bits.
     if (1.0..=1e13).contains(&bps) { BitRate::new(bps as u64) } else { None }
+}
+
+/// Seconds since 1970 at a date (its begin) or a date with a time, in UTC; `None` before 1970 or in
+/// another time zone.
+pub(super) fn utc_seconds(time: &Datetime) -> Option<u64> {
+    let Datetime { date: Some(date), time, offset } = time else { return None };
+    if time.is_some() != (*offset == Some(Offset::Z)) {
+        return None;
+    }
+    // Days of the Gregorian calendar, in years that begin in March (Hinnant, "chrono-Compatible
+    // Low-Level Date Algorithms", days_from_civil).
+    let (year, month, day) = (i64::from(date.year), i64::from(date.month), i64::from(date.day));
+    let year = if month <= 2 { year - 1 } else { year };
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + day_of_year - 719_468;
+    let time = time.map_or(0, |time| {
+        u64::from(time.hour) * 3600
+            + u64::from(time.minute) * 60
+            + u64::from(time.second.unwrap_or(0))
+    });
+    Some(u64::try_from(days).ok()? * 86_400 + time)
 }
 
 /// Parses an amount of memory: a number and `kb`, `mb` or `gb`, powers of 1,000.

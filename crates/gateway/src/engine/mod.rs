@@ -36,7 +36,7 @@ use crate::{Commitment, Config, ConfirmSection, ForwardSection, HubSection, Reso
 use accept::reachability::Filter;
 use hub::Hub;
 use pair::Pair;
-use relay::{Keys, PublicKey};
+use relay::{Keys, PublicKey, Registration};
 use std::io;
 use std::sync::Arc;
 use terminal::Terminal;
@@ -93,6 +93,8 @@ impl Engine {
         fn own_key(self: &Self) -> Option<PublicKey>;
         /// Replaces a hub's list of terminals. The sessions of those that it no longer has are lost.
         fn set_keys(self: &mut Self, keys: Arc<Keys>);
+        /// Returns the next key that a terminal has registered at a hub.
+        fn poll_registration(self: &mut Self) -> Option<Registration>;
         /// Returns the counters of associations.
         fn association(self: &Self) -> AssociationCounters;
         /// Returns the counters of sessions and streams.

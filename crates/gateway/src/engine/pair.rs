@@ -24,7 +24,7 @@ use crate::observe::AssociationCounters;
 use crate::report::{Counters, PeerReport, Traffic, UdpCounters};
 use crate::state::State;
 use crate::{Commitment, Config};
-use relay::{Event, Keys, PublicKey, Service};
+use relay::{Event, Keys, PublicKey, Registration, Service};
 use std::fmt::Debug;
 use std::io;
 use std::net::IpAddr;
@@ -189,6 +189,11 @@ impl<R: Role> Pair<R> {
     /// Replaces a hub's list of terminals. The sessions of those that it no longer has are lost.
     pub(crate) fn set_keys(&mut self, keys: Arc<Keys>) {
         self.core.relays.set_keys(keys);
+    }
+
+    /// Returns the next key that a terminal has registered at a hub.
+    pub(crate) fn poll_registration(&mut self) -> Option<Registration> {
+        self.core.relays.poll_registration()
     }
 
     /// Returns the counters of associations.

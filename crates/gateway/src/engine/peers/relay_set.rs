@@ -21,8 +21,8 @@ use crate::state::State;
 use association::Entropy;
 use relay::health::{HealthCriteria, HealthState};
 use relay::{
-    Event, Hub, Keys, PeerId, Priority, PublicKey, RefuseReason, Relay, RelayConfig, ResetReason,
-    StreamError, StreamId, Target, TransmitBatch,
+    Event, Hub, Keys, PeerId, Priority, PublicKey, RefuseReason, Registration, Relay, RelayConfig,
+    ResetReason, StreamError, StreamId, Target, TransmitBatch,
 };
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -112,6 +112,14 @@ impl RelaySet {
     pub(crate) fn set_keys(&mut self, keys: Arc<Keys>) {
         if let Side::Hub(hub) = &mut self.side {
             hub.set_keys(keys);
+        }
+    }
+
+    /// Returns the next key that a terminal has registered at a hub.
+    pub(crate) fn poll_registration(&mut self) -> Option<Registration> {
+        match &mut self.side {
+            Side::Hub(hub) => hub.poll_registration(),
+            Side::Terminal(_) => None,
         }
     }
 

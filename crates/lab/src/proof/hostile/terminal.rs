@@ -123,7 +123,7 @@ impl Attack {
                     let _ = session.handle_segment(now, payload, &mut self.wild);
                 }
             }
-            Ok(TerminalReceived::Nothing) | Err(_) => {}
+            Ok(TerminalReceived::Registered { .. } | TerminalReceived::Nothing) | Err(_) => {}
         }
     }
 
