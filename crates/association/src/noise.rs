@@ -9,6 +9,7 @@
 //! snow processes the messages; the two keys are extracted, because a cipher that is set up once
 //! encrypts several times as fast. The Hello's header is the prologue, and thereby authenticated.
 
+use crate::capabilities::Capabilities;
 use crate::channel::{Key, KeyPair};
 use crate::cookie::{MACS_LEN, MacKeys};
 use crate::entropy::{Entropy, draw};
@@ -37,6 +38,8 @@ pub(crate) const HELLO_LEN: usize = MACS_AT + MACS_LEN;
 /// A Hello that was sent.
 pub(crate) struct SentHello {
     state: HandshakeState,
+    /// Capabilities that this side has announced.
+    capabilities: Capabilities,
     /// The MACs that the hub requires.
     pub(crate) macs: MacKeys,
 }
@@ -72,7 +75,7 @@ impl SentHello {
         debug_assert_eq!(EPHEMERAL_AT + len, MACS_AT);
         let macs = MacKeys::new(&hub.public);
         macs.write_first(&mut out);
-        (Self { state, macs }, out)
+        (Self { state, capabilities: payload.limits.capabilities, macs }, out)
     }
 
     pub(crate) fn answered(
@@ -86,14 +89,20 @@ impl SentHello {
         self.state
             .read_message(&datagram[EPHEMERAL_AT..], &mut payload)
             .map_err(|_| OpenError::Tag)?;
+        let payload = WelcomePayload::decode(&payload);
+        let both = self.capabilities.and(payload.limits.capabilities);
         let (up, down) = self.state.dangerously_get_raw_split();
-        let keys = KeyPair { send: Key::sealed(&up), receive: Key::sealed(&down) };
-        Ok((WelcomePayload::decode(&payload), keys))
+        let keys = KeyPair { send: Key::sealed(&up, both), receive: Key::sealed(&down, both) };
+        Ok((payload, keys))
     }
 }
 
 /// State for the response to a Hello.
-pub(crate) struct Answer(HandshakeState);
+pub(crate) struct Answer {
+    state: HandshakeState,
+    /// Capabilities that the terminal has announced.
+    capabilities: Capabilities,
+}
 
 impl fmt::Debug for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -117,11 +126,10 @@ pub(crate) fn hear(
         .read_message(&datagram[EPHEMERAL_AT..MACS_AT], &mut payload)
         .map_err(|_| OpenError::Tag)?;
     let key = state.get_remote_static().expect("the message has brought it");
-    Ok(ReceivedHello {
-        index: header.index,
-        payload: HelloPayload::decode(header, &payload),
-        from: From::Key { key: PublicKey::new(array(key)), answer: Box::new(Answer(state)) },
-    })
+    let key = PublicKey::new(array(key));
+    let payload = HelloPayload::decode(header, &payload);
+    let answer = Box::new(Answer { state, capabilities: payload.limits.capabilities });
+    Ok(ReceivedHello { index: header.index, payload, from: From::Key { key, answer } })
 }
 
 impl Answer {
@@ -135,13 +143,14 @@ impl Answer {
         let mut out = vec![0; WELCOME_LEN];
         Header { kind: Kind::Welcome, index, counter: word(SUITE_NOISE) }.encode(&mut out);
         let len = self
-            .0
+            .state
             .set_psk(2, preshared.bytes())
-            .and_then(|()| self.0.write_message(&payload.encode(), &mut out[EPHEMERAL_AT..]))
+            .and_then(|()| self.state.write_message(&payload.encode(), &mut out[EPHEMERAL_AT..]))
             .expect("the room is what the message takes");
         debug_assert_eq!(EPHEMERAL_AT + len, WELCOME_LEN);
-        let (up, down) = self.0.dangerously_get_raw_split();
-        (out, KeyPair { send: Key::sealed(&down), receive: Key::sealed(&up) })
+        let both = self.capabilities.and(payload.limits.capabilities);
+        let (up, down) = self.state.dangerously_get_raw_split();
+        (out, KeyPair { send: Key::sealed(&down, both), receive: Key::sealed(&up, both) })
     }
 }
 
