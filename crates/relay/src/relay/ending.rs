@@ -29,17 +29,17 @@ const MIN_SESSION: Span = Span::from_secs(1);
 /// How long a hub keeps an association without a session. A terminal that begins the next session
 /// does so at once.
 const NEXT_SESSION_TIME: Span = Span::from_secs(10);
-/// The same of a terminal that has left: only its END may have to be answered again.
+/// The same where no session follows in the association: only END may have to be answered again.
 const LAST_END_TIME: Span = Span::from_secs(4);
 
 /// Reasons of a RST (RLY-10.6): the code in the upper octet of the number, a detail in the next.
 const UNREADABLE: u32 = 1;
 const LEFT: u32 = 2;
 
-/// How a peer has announced that no session follows.
+/// How the last session of an association has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Left {
-    /// By GOAWAY, and the session has ended in order.
+    /// In order: the peer has announced it by GOAWAY, or does not begin further sessions at all.
     End,
     /// By RST.
     Reset,
@@ -97,10 +97,10 @@ impl Relay {
     /// the terminal can begin another one in it; `None`: not at all.
     pub(crate) fn association_time(&self, reason: DisconnectReason) -> Option<Span> {
         match self.peer_left {
-            _ if !self.has_next_session(reason) => None,
+            _ if reason == DisconnectReason::NoResponse => None,
             Some(Left::Reset) => None,
             Some(Left::End) => Some(LAST_END_TIME),
-            None => Some(NEXT_SESSION_TIME),
+            None => self.can_end_in_order().then_some(NEXT_SESSION_TIME),
         }
     }
 
@@ -174,7 +174,12 @@ impl Relay {
                 SessionEvent::NoResponse => DisconnectReason::NoResponse,
                 SessionEvent::Superseded | SessionEvent::Refused => DisconnectReason::PeerRestarted,
                 SessionEvent::Reset => self.reset_reason(),
-                SessionEvent::Closed => DisconnectReason::Closed,
+                SessionEvent::Closed => {
+                    if !self.can_end_in_order() {
+                        self.peer_left = Some(Left::End);
+                    }
+                    DisconnectReason::Closed
+                }
                 _ => continue,
             };
             self.end_session(now, reason);
@@ -230,7 +235,7 @@ impl Relay {
         self.path_metrics = self.path_metrics();
         self.cached_metrics = self.path_metrics.or(self.cached_metrics);
         let is_closed = |session: &Session| session.state() == State::Closed;
-        let is_kept = self.has_next_session(reason);
+        let is_kept = self.has_next_session(reason) || self.peer_left == Some(Left::End);
         self.ended = self.session.take().filter(|session| is_kept && is_closed(session));
         if self.streams.peer_leaves() {
             self.peer_left.get_or_insert(Left::End);
