@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from . import noise, suites
 from .datagram import (HEADER, SEALED, VERSION, Header, HelloPayload, Kind, Limits, Suite,
                        UnknownVersion, WelcomePayload, handshake_header)
-from .suites import KeyPair, NoiseCipher, NullCipher, derived_seed
+from .suites import KeyPair, NullCipher, derived_seed, noise_cipher
 from .wire import Malformed, extend
 
 PROLOGUE = b"bentpipe noise 1"
@@ -182,7 +182,8 @@ class TerminalAssociation:
             raise Malformed("no Hello waits for this Welcome")
         if attempt.handshake:
             data, up, down = attempt.handshake.read_second(datagram[HEADER:])
-            ciphers: tuple[suites.Cipher, suites.Cipher] = NoiseCipher(up), NoiseCipher(down)
+            both = self.limits.capabilities, WelcomePayload.decode(data).limits.capabilities
+            ciphers = noise_cipher(up, *both), noise_cipher(down, *both)
         else:
             hub_ephemeral = datagram[HEADER : HEADER + 32]
             seed = derived_seed(b"w", attempt.ephemeral, hub_ephemeral)
@@ -372,7 +373,9 @@ class HubAssociations:
         self._latest[name] = hello.timestamp
         payload = self._welcome_payload(name, hello)
         message, up, down = handshake.write_second(payload.encode(), self.identity.psk)
-        keys = KeyPair(payload.index, header.index, NoiseCipher(down), NoiseCipher(up), now)
+        both = self.limits.capabilities, hello.limits.capabilities
+        keys = KeyPair(payload.index, header.index, noise_cipher(down, *both),
+                       noise_cipher(up, *both), now)
         welcome = welcome_header + message
         self._pending[name] = _Pending(datagram[:144], welcome, keys, name, payload.association,
                                        hello.limits)

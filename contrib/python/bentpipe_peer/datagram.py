@@ -37,7 +37,9 @@ class Kind(IntEnum):
 
 ORDERLY_END = 0x01
 """The capability to end sessions in order inside an association (ASC-2.10, RLY-10)."""
-CAPABILITIES = ORDERLY_END
+AES_256_GCM = 0x02
+"""The capability to seal datagrams by AES-256-GCM (ASC-2.10, 6.6)."""
+CAPABILITIES = ORDERLY_END | AES_256_GCM
 """All that this implementation has."""
 
 VERSION_MESSAGE = 26

@@ -1,5 +1,5 @@
-"""What protects sealed datagrams: the null suite's checksums (ASC-5) and ChaCha20-Poly1305
-(ASC-6.6); the MACs and cookies that protect a hub from floods (ASC-7); the replay window.
+"""What protects sealed datagrams: the null suite's checksums (ASC-5), ChaCha20-Poly1305 and
+AES-256-GCM (ASC-6.6); the MACs and cookies that protect a hub from floods (ASC-7); the replay window.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from hashlib import blake2s
 from typing import Protocol
 
 import xxhash
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from . import noise
-from .datagram import (HEADER, TAG, VERSION, VERSION_MESSAGE, Header, Kind, Suite,
+from .datagram import (AES_256_GCM, HEADER, TAG, VERSION, VERSION_MESSAGE, Header, Kind, Suite,
                        handshake_header)
 from .wire import Malformed, extend
 
@@ -88,6 +90,32 @@ class NoiseCipher:
     def open(self, datagram: bytes, counter: int) -> bytes:
         header = datagram[:HEADER]
         return noise.open_sealed(self.key, noise.counter_nonce(counter), header, datagram[HEADER:])
+
+
+@dataclass(frozen=True)
+class AesCipher:
+    """AES-256-GCM with the header as associated data, where both sides have it (ASC-6.6)."""
+
+    key: bytes
+
+    @staticmethod
+    def _nonce(counter: int) -> bytes:
+        return bytes(4) + counter.to_bytes(8, "big")
+
+    def seal(self, header: bytes, counter: int, payload: bytes) -> bytes:
+        return header + AESGCM(self.key).encrypt(self._nonce(counter), payload, header)
+
+    def open(self, datagram: bytes, counter: int) -> bytes:
+        header, sealed = datagram[:HEADER], datagram[HEADER:]
+        try:
+            return AESGCM(self.key).decrypt(self._nonce(counter), sealed, header)
+        except InvalidTag as error:
+            raise Malformed("wrong tag") from error
+
+
+def noise_cipher(key: bytes, own: int, peer: int) -> Cipher:
+    """The cipher of two sides that have announced these capabilities."""
+    return AesCipher(key) if own & peer & AES_256_GCM else NoiseCipher(key)
 
 
 @dataclass

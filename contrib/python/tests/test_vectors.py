@@ -14,7 +14,7 @@ from bentpipe_peer.datagram import (Header, HelloPayload, Kind, Limits, Suite, W
 from bentpipe_peer.frames import StreamFrame
 from bentpipe_peer.peer import default_limits
 from bentpipe_peer.segment import SPACE, Type
-from bentpipe_peer.suites import Cipher, NoiseCipher, NullCipher
+from bentpipe_peer.suites import AesCipher, Cipher, NoiseCipher, NullCipher
 from bentpipe_peer.wire import Malformed
 
 FOLDER = Path(__file__).resolve().parents[3] / "docs/spec/vectors"
@@ -100,8 +100,9 @@ def welcome(vector: Vector, datagram: bytes) -> None:
 def sealed(vector: Vector, datagram: bytes) -> None:
     """Seals the payload under the given key."""
     key = vector["keys"][vector["direction"]]
+    noise_cipher = AesCipher if vector.get("cipher") == "AES-256-GCM" else NoiseCipher
     cipher: Cipher = NullCipher(int(key, 16)) if vector["suite"] == "null" \
-        else NoiseCipher(bytes.fromhex(key))
+        else noise_cipher(bytes.fromhex(key))
     assert cipher.seal(datagram[:8], vector["counter"], octets(vector, "payload")) == datagram
     assert cipher.open(datagram, vector["counter"]) == octets(vector, "payload")
     header = Header.decode(datagram)

@@ -1,11 +1,12 @@
 //! Encryption and decryption under one pair of keys.
 
+use crate::capabilities::Capabilities;
 use crate::checksum;
 use crate::error::OpenError;
 use crate::replay::ReplayWindow;
 use crate::wire::{HEADER_LEN, Header, Kind, OVERHEAD, TAG_LEN};
 use core::fmt;
-use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
+use ring::aead::{AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use units::Instant;
 
 /// Limit of counters, far below their wrap-around; keys are renewed long before.
@@ -16,21 +17,41 @@ pub(crate) enum Key {
     /// Key of the null suite's checksum.
     Null(u64),
     /// Key of ChaCha20-Poly1305.
-    Sealed(Box<LessSafeKey>),
+    ChaCha(Box<LessSafeKey>),
+    /// Key of AES-256-GCM.
+    Aes(Box<LessSafeKey>),
 }
 
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Null(_) => f.write_str("Null"),
-            Self::Sealed(_) => f.write_str("Sealed"),
+            Self::ChaCha(_) => f.write_str("ChaCha"),
+            Self::Aes(_) => f.write_str("Aes"),
         }
     }
 }
 
 impl Key {
-    pub(crate) fn sealed(bytes: &[u8; 32]) -> Self {
-        Self::Sealed(Box::new(aead_key(bytes)))
+    /// The key of the cipher that sides use which both have `capabilities`.
+    pub(crate) fn sealed(bytes: &[u8; 32], capabilities: Capabilities) -> Self {
+        if capabilities.contains(Capabilities::AES_256_GCM) {
+            let key = UnboundKey::new(&AES_256_GCM, bytes).expect("32 bytes are its key");
+            return Self::Aes(Box::new(LessSafeKey::new(key)));
+        }
+        Self::ChaCha(Box::new(aead_key(bytes)))
+    }
+
+    /// As in Noise: 32 zero bits, then the counter; its low byte is first with ChaCha20-Poly1305 and
+    /// last with AES-256-GCM.
+    fn nonce(&self, counter: u64) -> Nonce {
+        let counter = match self {
+            Self::Aes(_) => counter.to_be_bytes(),
+            Self::ChaCha(_) | Self::Null(_) => counter.to_le_bytes(),
+        };
+        let mut bytes = [0; 12];
+        bytes[4..].copy_from_slice(&counter);
+        Nonce::assume_unique_for_key(bytes)
     }
 
     /// Encrypts everything between header and tag in place, and writes the tag.
@@ -38,11 +59,11 @@ impl Key {
         match self {
             // The complete counter is part of the key, as it is part of the nonce below.
             Self::Null(key) => checksum::write_tag(key ^ counter.rotate_left(32), datagram),
-            Self::Sealed(key) => {
+            Self::ChaCha(key) | Self::Aes(key) => {
                 let (header, rest) = datagram.split_at_mut(HEADER_LEN);
                 let (body, room) = rest.split_at_mut(rest.len() - TAG_LEN);
                 let tag = key
-                    .seal_in_place_separate_tag(nonce(counter), Aad::from(header), body)
+                    .seal_in_place_separate_tag(self.nonce(counter), Aad::from(header), body)
                     .expect("a datagram is shorter than what the cipher takes");
                 room.copy_from_slice(tag.as_ref());
             }
@@ -53,9 +74,9 @@ impl Key {
     fn open(&self, counter: u64, datagram: &mut [u8]) -> bool {
         match self {
             Self::Null(key) => checksum::tag_fits(key ^ counter.rotate_left(32), datagram),
-            Self::Sealed(key) => {
+            Self::ChaCha(key) | Self::Aes(key) => {
                 let (header, rest) = datagram.split_at_mut(HEADER_LEN);
-                key.open_in_place(nonce(counter), Aad::from(header), rest).is_ok()
+                key.open_in_place(self.nonce(counter), Aad::from(header), rest).is_ok()
             }
         }
     }
@@ -64,13 +85,6 @@ impl Key {
 pub(crate) fn aead_key(bytes: &[u8; 32]) -> LessSafeKey {
     let key = UnboundKey::new(&CHACHA20_POLY1305, bytes).expect("32 bytes are this cipher's key");
     LessSafeKey::new(key)
-}
-
-/// Returns the nonce as in Noise: 32 zero bits, then the counter in little-endian order.
-fn nonce(counter: u64) -> Nonce {
-    let mut bytes = [0; 12];
-    bytes[4..].copy_from_slice(&counter.to_le_bytes());
-    Nonce::assume_unique_for_key(bytes)
 }
 
 /// The keys of both directions.
@@ -180,9 +194,13 @@ mod tests {
     use super::*;
 
     fn pair() -> (Channel, Channel) {
+        pair_with(Capabilities::ALL)
+    }
+
+    fn pair_with(capabilities: Capabilities) -> (Channel, Channel) {
         let keys = |send: [u8; 32], receive: [u8; 32]| KeyPair {
-            send: Key::sealed(&send),
-            receive: Key::sealed(&receive),
+            send: Key::sealed(&send, capabilities),
+            receive: Key::sealed(&receive, capabilities),
         };
         let (up, down) = ([1; 32], [2; 32]);
         let now = Instant::ZERO;
@@ -201,6 +219,23 @@ mod tests {
         assert_eq!(datagram[..8], [0x13, 0, 0, 5, 0, 0, 0, 1]);
         assert_eq!(datagram[8..], VECTOR);
     }
+
+    /// ASC-6.6: as above, by OpenSSL's AES-256-GCM.
+    #[test]
+    fn where_both_sides_have_it_the_cipher_is_aes() {
+        let (mut one, mut other) = pair_with(Capabilities::AES_256_GCM);
+        let mut datagram = [0u8; OVERHEAD + 2];
+        assert!(one.seal(Kind::Data, &mut datagram));
+        datagram[HEADER_LEN..HEADER_LEN + 2].copy_from_slice(b"ab");
+        assert!(one.seal(Kind::Data, &mut datagram));
+        assert_eq!(datagram[8..], AES_VECTOR);
+        let header = Header::decode(&datagram).expect("header");
+        let opened = other.open(header, &mut datagram).expect("opened");
+        assert_eq!(opened.payload, b"ab");
+    }
+
+    const AES_VECTOR: [u8; 18] =
+        [218, 184, 97, 237, 88, 67, 5, 195, 119, 36, 27, 229, 8, 104, 34, 112, 65, 82];
 
     const VECTOR: [u8; 18] =
         [44, 88, 155, 181, 65, 72, 53, 159, 0, 101, 122, 248, 24, 76, 38, 158, 251, 214];

@@ -90,7 +90,7 @@ impl Config {
             pending_lifetime: Span::from_secs(15),
             answer_rate: BitRate::from_mbps(1),
             renew_after: Span::from_secs(120),
-            renew_after_datagrams: 1 << 32,
+            renew_after_datagrams: 1 << 28,
             previous_lifetime: Span::from_secs(60),
             expire_after: Span::from_secs(600),
         }

@@ -13,8 +13,8 @@ use crate::noise::HELLO_LEN;
 use crate::null;
 use crate::wire::{HEADER_LEN, Header, Kind, OVERHEAD};
 use crate::{
-    Config, Hub, HubReceived, Keys, Known, PeerId, PresharedKey, PrivateKey, Sealed, Security,
-    Terminal, TerminalReceived, TransmitBatch,
+    Capabilities, Config, Hub, HubReceived, Keys, Known, PeerId, PresharedKey, PrivateKey, Sealed,
+    Security, Terminal, TerminalReceived, TransmitBatch,
 };
 use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};
@@ -121,7 +121,8 @@ impl Readers {
     fn new() -> Self {
         let mut hello = vec![7; HELLO_LEN];
         HUB.write_first(&mut hello);
-        let keys = KeyPair { send: Key::sealed(&[1; 32]), receive: Key::sealed(&[2; 32]) };
+        let key = |octet| Key::sealed(&[octet; 32], Capabilities::ALL);
+        let keys = KeyPair { send: key(1), receive: key(2) };
         Self { hello, channel: Channel::new(1, keys, Instant::ZERO) }
     }
 

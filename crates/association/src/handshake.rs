@@ -141,9 +141,9 @@ impl SentHello {
         key: &PublicKey,
         entropy: &mut dyn Entropy,
     ) -> (Self, Vec<u8>) {
-        let payload = registration(timestamp, key);
-        let (asked, bytes) =
-            noise::SentHello::new(keys, index, (word(SUITE_NOISE) | REGISTERS, payload), entropy);
+        let word = word(SUITE_NOISE) | REGISTERS;
+        let parts = (word, Capabilities::NONE, registration(timestamp, key));
+        let (asked, bytes) = noise::SentHello::new(keys, index, parts, entropy);
         (Self::Noise(Box::new(asked)), bytes)
     }
 
@@ -162,8 +162,8 @@ impl SentHello {
             }
             Security::Noise(keys) => {
                 let word = hello_word(SUITE_NOISE, payload.limits);
-                let payload = payload.encode();
-                let (asked, bytes) = noise::SentHello::new(keys, index, (word, payload), entropy);
+                let parts = (word, payload.limits.capabilities, payload.encode());
+                let (asked, bytes) = noise::SentHello::new(keys, index, parts, entropy);
                 (Self::Noise(Box::new(asked)), bytes)
             }
         }

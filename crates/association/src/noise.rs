@@ -9,6 +9,7 @@
 //! snow processes the messages; the two keys are extracted, because a cipher that is set up once
 //! encrypts several times as fast. The Hello's header is the prologue, and thereby authenticated.
 
+use crate::capabilities::Capabilities;
 use crate::channel::{Key, KeyPair};
 use crate::cookie::{MACS_LEN, MacKeys};
 use crate::entropy::{Entropy, draw};
@@ -37,6 +38,8 @@ pub(crate) const HELLO_LEN: usize = MACS_AT + MACS_LEN;
 /// A Hello that was sent.
 pub(crate) struct SentHello {
     state: HandshakeState,
+    /// Capabilities that this side has announced.
+    capabilities: Capabilities,
     /// The MACs that the hub requires.
     pub(crate) macs: MacKeys,
 }
@@ -48,14 +51,15 @@ impl fmt::Debug for SentHello {
 }
 
 impl SentHello {
-    /// Creates a Hello with the counter field and the payload of the third argument.
+    /// Creates a Hello with the counter field, the announced capabilities and the payload of the
+    /// third argument.
     ///
     /// # Panics
     /// If `keys` contain no hub.
     pub(crate) fn new(
         keys: &Keys,
         index: u32,
-        (counter, payload): (u32, [u8; HELLO_PAYLOAD]),
+        (counter, capabilities, payload): (u32, Capabilities, [u8; HELLO_PAYLOAD]),
         entropy: &mut dyn Entropy,
     ) -> (Self, Vec<u8>) {
         let hub = keys.known().first().expect("a terminal's keys know its hub");
@@ -73,7 +77,7 @@ impl SentHello {
         debug_assert_eq!(EPHEMERAL_AT + len, MACS_AT);
         let macs = MacKeys::new(&hub.public);
         macs.write_first(&mut out);
-        (Self { state, macs }, out)
+        (Self { state, capabilities, macs }, out)
     }
 
     pub(crate) fn answered(
@@ -87,14 +91,20 @@ impl SentHello {
         self.state
             .read_message(&datagram[EPHEMERAL_AT..], &mut payload)
             .map_err(|_| OpenError::Tag)?;
+        let payload = WelcomePayload::decode(&payload);
+        let both = self.capabilities.and(payload.limits.capabilities);
         let (up, down) = self.state.dangerously_get_raw_split();
-        let keys = KeyPair { send: Key::sealed(&up), receive: Key::sealed(&down) };
-        Ok((WelcomePayload::decode(&payload), keys))
+        let keys = KeyPair { send: Key::sealed(&up, both), receive: Key::sealed(&down, both) };
+        Ok((payload, keys))
     }
 }
 
 /// State for the response to a Hello.
-pub(crate) struct Answer(HandshakeState);
+pub(crate) struct Answer {
+    state: HandshakeState,
+    /// Capabilities that the terminal has announced.
+    capabilities: Capabilities,
+}
 
 impl fmt::Debug for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -118,12 +128,11 @@ pub(crate) fn hear(
         .read_message(&datagram[EPHEMERAL_AT..MACS_AT], &mut payload)
         .map_err(|_| OpenError::Tag)?;
     let key = state.get_remote_static().expect("the message has brought it");
-    Ok(ReceivedHello {
-        index: header.index,
-        payload: HelloPayload::decode(header, &payload),
-        from: From::Key { key: PublicKey::new(array(key)), answer: Box::new(Answer(state)) },
-        registers: (header.counter & REGISTERS != 0).then(|| PublicKey::new(array(&payload[8..]))),
-    })
+    let key = PublicKey::new(array(key));
+    let registers = (header.counter & REGISTERS != 0).then(|| PublicKey::new(array(&payload[8..])));
+    let payload = HelloPayload::decode(header, &payload);
+    let answer = Box::new(Answer { state, capabilities: payload.limits.capabilities });
+    Ok(ReceivedHello { index: header.index, payload, from: From::Key { key, answer }, registers })
 }
 
 impl Answer {
@@ -137,13 +146,14 @@ impl Answer {
         let mut out = vec![0; WELCOME_LEN];
         Header { kind: Kind::Welcome, index, counter: word(SUITE_NOISE) }.encode(&mut out);
         let len = self
-            .0
+            .state
             .set_psk(2, preshared.bytes())
-            .and_then(|()| self.0.write_message(&payload.encode(), &mut out[EPHEMERAL_AT..]))
+            .and_then(|()| self.state.write_message(&payload.encode(), &mut out[EPHEMERAL_AT..]))
             .expect("the room is what the message takes");
         debug_assert_eq!(EPHEMERAL_AT + len, WELCOME_LEN);
-        let (up, down) = self.0.dangerously_get_raw_split();
-        (out, KeyPair { send: Key::sealed(&down), receive: Key::sealed(&up) })
+        let both = self.capabilities.and(payload.limits.capabilities);
+        let (up, down) = self.state.dangerously_get_raw_split();
+        (out, KeyPair { send: Key::sealed(&down, both), receive: Key::sealed(&up, both) })
     }
 }
 
@@ -216,7 +226,8 @@ mod tests {
     fn hello(keys: &Keys) -> (SentHello, Vec<u8>) {
         let payload = HelloPayload { timestamp: 5, continues: 0, limits: limits() };
         let word = hello_word(SUITE_NOISE, payload.limits);
-        SentHello::new(keys, 0x00ab_cdef, (word, payload.encode()), &mut RngStream::new(3, 0, "e"))
+        let parts = (word, payload.limits.capabilities, payload.encode());
+        SentHello::new(keys, 0x00ab_cdef, parts, &mut RngStream::new(3, 0, "e"))
     }
 
     fn heard(keys: &Keys, bytes: &[u8]) -> Result<ReceivedHello, OpenError> {

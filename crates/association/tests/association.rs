@@ -425,6 +425,27 @@ fn another_version_gets_a_version_message_that_the_terminal_reports() {
     }
 }
 
+/// ASC-6.6
+#[test]
+fn both_sides_choose_the_same_cipher_whichever_of_them_has_aes() {
+    let aes = Capabilities::ALL.or(Capabilities::AES_256_GCM);
+    for [of_terminal, of_hub] in [[aes, aes], [aes, Capabilities::ALL], [Capabilities::ALL, aes]] {
+        let mut config = terminal_config(Suite::Noise, "boat");
+        config.limits.capabilities = of_terminal;
+        let mut terminal = Terminal::new(config, at(0), RngStream::new(1, 0, "terminal"));
+        let mut config = hub_config(Suite::Noise, &["boat"]);
+        config.limits.capabilities = of_hub;
+        let mut hub = Hub::new(config, RngStream::new(1, 0, "hub"));
+        greet(&mut terminal, &mut hub, at(0));
+        let (peer, _, _) = take(&mut hub, at(1), home(), up(&mut terminal, b"one"));
+        let (_, mut datagram) = down(&mut hub, peer, b"two");
+        let opened = terminal.handle_datagram(at(1), &mut datagram);
+        assert!(
+            matches!(opened, Ok(TerminalReceived::Payload { payload, .. }) if payload == b"two")
+        );
+    }
+}
+
 /// ASC-2.10
 #[test]
 fn sides_exchange_capabilities_and_old_releases_have_none() {

@@ -39,16 +39,10 @@ impl ChunkBuffer {
                 self.chunks.push_back(Vec::new());
             }
             let chunk = &mut self.chunks[index];
-            let len = data.len().min(CHUNK - at);
-            if chunk.len() < at + len {
-                // The capacity doubles up to the size of a chunk, so that short streams stay small.
-                let wanted = (at + len).max((2 * chunk.capacity()).min(CHUNK));
-                chunk.reserve_exact(wanted - chunk.len());
-                chunk.resize(at + len, 0);
-            }
-            chunk[at..at + len].copy_from_slice(&data[..len]);
-            data = &data[len..];
-            offset += len as u64;
+            let (bytes, rest) = data.split_at(data.len().min(CHUNK - at));
+            write_at(chunk, at, bytes, index == 0);
+            data = rest;
+            offset += bytes.len() as u64;
         }
     }
 
@@ -68,6 +62,22 @@ impl ChunkBuffer {
         let (index, at) = self.locate(offset);
         let chunk = &self.chunks[index];
         &chunk[at..chunk.len().min(at + max)]
+    }
+
+    /// At most `max` bytes from `offset` on, in as many pieces as `pieces` has room for; the others
+    /// are empty.
+    pub(crate) fn pieces<'a>(&'a self, offset: u64, max: usize, pieces: &mut [&'a [u8]]) {
+        let (index, mut at) = self.locate(offset);
+        let mut left = max;
+        let chunks = self.chunks.range(index.min(self.chunks.len())..);
+        for (piece, chunk) in pieces.iter_mut().zip(chunks) {
+            *piece = &chunk[at..chunk.len().min(at + left)];
+            left -= piece.len();
+            at = 0;
+            if left == 0 {
+                return;
+            }
+        }
     }
 
     /// Discards everything below `base`. With `empty` nothing is stored above it, and all memory is
@@ -100,6 +110,24 @@ impl ChunkBuffer {
     }
 }
 
+/// Writes `bytes` at `at` of `chunk`; what lies between its end and `at` becomes zero. A chunk that
+/// is not the `first` one is allocated as a whole: its stream is not short.
+fn write_at(chunk: &mut Vec<u8>, at: usize, bytes: &[u8], first: bool) {
+    let end = at + bytes.len();
+    if end > chunk.capacity() {
+        // Doubling, but never past a chunk: short streams stay small.
+        let wanted = if first { end.max((2 * chunk.capacity()).min(CHUNK)) } else { CHUNK };
+        chunk.reserve_exact(wanted - chunk.len());
+    }
+    if at > chunk.len() {
+        chunk.resize(at, 0);
+    }
+    // Memory is not cleared where it is written at once.
+    let (old, new) = bytes.split_at(bytes.len().min(chunk.len() - at));
+    chunk[at..at + old.len()].copy_from_slice(old);
+    chunk.extend_from_slice(new);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,6 +147,10 @@ mod tests {
         let mut all = vec![0; total];
         buffer.read(0, &mut all);
         assert_eq!(all, pattern(0, total));
+        let mut pieces: [&[u8]; 3] = [&[]; 3];
+        buffer.pieces(10, 2 * CHUNK, &mut pieces);
+        assert_eq!(pieces.map(<[u8]>::len), [CHUNK - 10, CHUNK, 10]);
+        assert_eq!(pieces.concat(), pattern(10, 2 * CHUNK));
         buffer.advance(50_001, false);
         assert!(buffer.allocated() <= 50_000 + 2 * CHUNK);
         assert_eq!(buffer.piece(50_001, 10), pattern(50_001, 10));

@@ -249,6 +249,14 @@ impl ReceiveHalf {
         }
     }
 
+    /// Bytes in order, in as many pieces as `pieces` has room for; the others are empty.
+    pub(crate) fn peek_pieces<'a>(&'a self, pieces: &mut [&'a [u8]]) {
+        let most = self.readable().min((pieces.len() * CHUNK) as u64);
+        if most > 0 {
+            self.buffer.pieces(self.consumed(), most as usize, pieces);
+        }
+    }
+
     /// Returns the bytes in order that are contiguous in memory.
     pub(crate) fn peek(&self) -> &[u8] {
         match self.readable() {

@@ -112,9 +112,16 @@ fn begin(incarnation: u32) -> Segment<'static> {
 
 impl Raw {
     fn new() -> Self {
+        Self::with(Capabilities::ALL)
+    }
+
+    /// A terminal that announces `capabilities`.
+    fn with(capabilities: Capabilities) -> Self {
         let now = Instant::ZERO + Span::from_secs(1);
         let hub = Hub::new(&RelayConfig::new("hub"), RngStream::new(1, 0, "hub"));
-        let association = Terminal::new(Config::new("boat"), now, RngStream::new(1, 0, "boat"));
+        let mut config = Config::new("boat");
+        config.limits.capabilities = capabilities;
+        let association = Terminal::new(config, now, RngStream::new(1, 0, "boat"));
         let mut raw = Self { now, association, hub, peer: None, events: Vec::new() };
         let mut buffer = [0; 1500];
         let mut batch = TransmitBatch::new(&mut buffer, 1);
@@ -220,6 +227,25 @@ fn the_next_session_begins_in_the_same_association() {
     assert!(is_begin_ack(&raw.send(&begin(4)), 4));
     assert!(controls(&raw.send(&begin(3))).is_empty(), "an older one begins nothing");
     assert_eq!(raw.hub.peers().count(), 1);
+}
+
+/// RLY-10.7: the ENDAK for a peer of the previous release is lost, and END is answered again.
+#[test]
+fn an_end_is_answered_again_also_where_no_session_follows() {
+    let mut raw = Raw::with(Capabilities::NONE);
+    raw.send(&begin(1));
+    let end = End { incarnation: 1 };
+    let ended = raw.send(&Segment::end(Seq24::ZERO, end));
+    assert_eq!(controls(&ended), [Control::EndAck(end), Control::End(end)]);
+    raw.events.clear();
+    raw.send(&Segment::end_ack(Seq24::ZERO, end));
+    assert_eq!(raw.events, [Event::Disconnected { reason: DisconnectReason::Closed }]);
+    raw.now += Span::from_secs(3);
+    let again = raw.send(&Segment::end(Seq24::ZERO, end));
+    assert_eq!(controls(&again), [Control::EndAck(end)]);
+    raw.now += Span::from_secs(1);
+    raw.answers();
+    assert_eq!(raw.hub.peers().count(), 0, "the association is gone as well");
 }
 
 /// RLY-10.4

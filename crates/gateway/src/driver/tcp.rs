@@ -63,6 +63,10 @@ impl TcpSocket for KernelTcp {
         (&self.0).write(bytes)
     }
 
+    fn write_vectored(&self, pieces: &[io::IoSlice<'_>]) -> io::Result<usize> {
+        (&self.0).write_vectored(pieces)
+    }
+
     fn shutdown_write(&self) -> io::Result<()> {
         self.0.shutdown(Shutdown::Write)
     }

@@ -161,6 +161,14 @@ pub(crate) trait TcpSocket: fmt::Debug + Send {
     /// [`io::ErrorKind::WouldBlock`] while there is no room, and what ended the connection.
     fn write(&self, bytes: &[u8]) -> io::Result<usize>;
 
+    /// As [`TcpSocket::write`], of several pieces one after another.
+    ///
+    /// # Errors
+    /// As [`TcpSocket::write`].
+    fn write_vectored(&self, pieces: &[io::IoSlice<'_>]) -> io::Result<usize> {
+        self.write(pieces.first().map_or(&[], |piece| piece))
+    }
+
     /// Ends the send side: a FIN follows the bytes that were written.
     ///
     /// # Errors

@@ -29,18 +29,18 @@ const MIN_SESSION: Span = Span::from_secs(1);
 /// Time for which a hub keeps an association without a session. A terminal starts the next session
 /// immediately.
 const NEXT_SESSION_TIME: Span = Span::from_secs(10);
-/// Time for which the association of a terminal that has left is kept, to respond to a
-/// retransmitted END.
+/// Time for which an association in which no session follows is kept, to respond to a retransmitted
+/// END.
 const LAST_END_TIME: Span = Span::from_secs(4);
 
 /// Reasons of a RST (RLY-10.6): the code in the upper octet of the number, a detail in the next.
 const UNREADABLE: u32 = 1;
 const LEFT: u32 = 2;
 
-/// A peer's announcement that no session follows.
+/// How the last session of an association has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Left {
-    /// By GOAWAY, and the session has ended in order.
+    /// In order: the peer has announced it by GOAWAY, or does not begin further sessions at all.
     End,
     /// By a RST.
     Reset,
@@ -99,10 +99,10 @@ impl Relay {
     /// reason, so that the terminal can start another one in it; `None`: it is not kept.
     pub(crate) fn association_time(&self, reason: DisconnectReason) -> Option<Span> {
         match self.peer_left {
-            _ if !self.has_next_session(reason) => None,
+            _ if reason == DisconnectReason::NoResponse => None,
             Some(Left::Reset) => None,
             Some(Left::End) => Some(LAST_END_TIME),
-            None => Some(NEXT_SESSION_TIME),
+            None => self.can_end_in_order().then_some(NEXT_SESSION_TIME),
         }
     }
 
@@ -177,7 +177,12 @@ impl Relay {
                 SessionEvent::NoResponse => DisconnectReason::NoResponse,
                 SessionEvent::Superseded | SessionEvent::Refused => DisconnectReason::PeerRestarted,
                 SessionEvent::Reset => self.reset_reason(),
-                SessionEvent::Closed => DisconnectReason::Closed,
+                SessionEvent::Closed => {
+                    if !self.can_end_in_order() {
+                        self.peer_left = Some(Left::End);
+                    }
+                    DisconnectReason::Closed
+                }
                 _ => continue,
             };
             self.end_session(now, reason);
@@ -233,7 +238,7 @@ impl Relay {
         self.path_metrics = self.path_metrics();
         self.cached_metrics = self.path_metrics.or(self.cached_metrics);
         let is_closed = |session: &Session| session.state() == State::Closed;
-        let is_kept = self.has_next_session(reason);
+        let is_kept = self.has_next_session(reason) || self.peer_left == Some(Left::End);
         self.ended = self.session.take().filter(|session| is_kept && is_closed(session));
         if self.streams.peer_leaves() {
             self.peer_left.get_or_insert(Left::End);

@@ -93,6 +93,12 @@ impl Relay {
         self.streams.room(stream)
     }
 
+    /// As [`room`](Self::room), or 0 as long as there is less than is worth a system call; then
+    /// [`Event::Writable`](crate::Event::Writable) follows when there is more.
+    pub fn ample_room(&mut self, stream: StreamId) -> usize {
+        self.streams.ample_room(stream)
+    }
+
     /// Writes as much of `data` as there is room for; returns the number of bytes. If it is less
     /// than all, an [`Event::Writable`](crate::Event::Writable) follows.
     ///
@@ -139,6 +145,12 @@ impl Relay {
     /// Returns the next bytes in order that are contiguous in memory; empty if there are none.
     pub fn peek(&self, stream: StreamId) -> &[u8] {
         self.streams.peek(stream)
+    }
+
+    /// The next bytes in order, in as many pieces as `pieces` has room for. Those that are not
+    /// needed stay as they are.
+    pub fn peek_pieces<'a>(&'a self, stream: StreamId, pieces: &mut [&'a [u8]]) {
+        self.streams.peek_pieces(stream, pieces);
     }
 
     /// Frees the first `len` bytes returned by [`peek`](Self::peek), which makes room for more.

@@ -37,6 +37,10 @@ const MINIMUM_WITHOUT_CREDIT: u64 = 4 << 10;
 const HELD_ALPHA: u64 = 8;
 /// Room below which a writer is told to wait for more.
 const LITTLE_ROOM: u64 = 4 << 10;
+/// Unsent bytes that a stream may hold beyond which more room is waited for, and the part of those
+/// that are beyond.
+const ROOM_BASE: u64 = 4 << 20;
+const ROOM_PART: u64 = 128;
 /// Writers that are looked at when something has been released.
 const WOKEN: usize = 8;
 
@@ -156,6 +160,19 @@ impl Streams {
         usize::try_from(room).unwrap_or(usize::MAX)
     }
 
+    /// As [`room`](Self::room), or none as long as that is not worth it, when `Writable` follows.
+    pub(crate) fn ample_room(&mut self, id: StreamId) -> usize {
+        let room = self.room(id);
+        let ample = LITTLE_ROOM.max(self.fast_room());
+        if room as u64 >= self.enough_room().min(ample) {
+            return room;
+        }
+        if self.live(id).is_ok_and(|stream| stream.send.is_open()) {
+            self.wait_for_room(id);
+        }
+        0
+    }
+
     pub(crate) fn write(
         &mut self,
         now: Instant,
@@ -194,9 +211,14 @@ impl Streams {
         }
     }
 
-    /// Room that is worth telling a writer of.
+    /// Room that is worth telling a writer of: at high rates more, so that fewer words are needed.
     fn enough_room(&self) -> u64 {
-        (self.unsent_limit() / 4).clamp(1, MINIMUM / 2)
+        (self.unsent_limit() / 4).clamp(1, self.fast_room().max(MINIMUM / 2))
+    }
+
+    /// Room that is waited for at high rates: up to 32 kB, where a stream may hold 8 MB.
+    fn fast_room(&self) -> u64 {
+        self.unsent_limit().saturating_sub(ROOM_BASE) / ROOM_PART
     }
 
     /// Tells a writer that waits that there is room, if there is.

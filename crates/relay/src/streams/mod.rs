@@ -12,6 +12,7 @@ pub(crate) mod fuzzing;
 mod grants;
 mod receiving;
 mod sending;
+mod table;
 
 use crate::config::RelayConfig;
 use crate::datagram::Datagrams;
@@ -36,7 +37,8 @@ use grants::Grants;
 pub(crate) use grants::LEAST_GRANT;
 use sending::{Control, Packet};
 use slab::Slab;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
+use table::StreamTable;
 use units::{BitRate, Instant, Span};
 
 /// The streams of one session with one peer.
@@ -53,7 +55,7 @@ pub(crate) struct Streams {
     peer: Limits,
     /// Packets of padding may be sent.
     sends_padding: bool,
-    streams: BTreeMap<StreamId, Stream>,
+    streams: StreamTable,
     /// Streams in the map that the peer opened, and that this side opened.
     open_remote: usize,
     open_local: usize,
@@ -110,7 +112,7 @@ impl Streams {
             unsent_most: config.unsent_limit,
             peer: config.limits(),
             sends_padding: false,
-            streams: BTreeMap::new(),
+            streams: StreamTable::default(),
             open_remote: 0,
             open_local: 0,
             unfinished_remote: 0,
@@ -331,13 +333,6 @@ impl Streams {
         match self.streams.get(&id) {
             Some(stream) if !stream.cut => stream.send.unsent(),
             Some(_) | None => 0,
-        }
-    }
-
-    pub(crate) fn peek(&self, id: StreamId) -> &[u8] {
-        match self.streams.get(&id) {
-            Some(stream) if stream.is_readable() => stream.receive.peek(),
-            Some(_) | None => &[],
         }
     }
 

@@ -18,6 +18,19 @@ const KEPT_MORE: usize = 64;
 const MAX_CONTROLS: usize = 1 << 17;
 
 impl Streams {
+    pub(crate) fn peek(&self, id: StreamId) -> &[u8] {
+        match self.streams.get(&id) {
+            Some(stream) if stream.is_readable() => stream.receive.peek(),
+            Some(_) | None => &[],
+        }
+    }
+
+    pub(crate) fn peek_pieces<'a>(&'a self, id: StreamId, pieces: &mut [&'a [u8]]) {
+        if let Some(stream) = self.streams.get(&id).filter(|stream| stream.is_readable()) {
+            stream.receive.peek_pieces(pieces);
+        }
+    }
+
     /// Takes what came under a number; each number comes once.
     pub(crate) fn deliver(&mut self, payload: &[u8]) {
         let mut reader = Reader::new(payload);

@@ -310,7 +310,7 @@ fn an_end_without_data_needs_no_credit() {
     hub.deliver(&stream(theirs(0), MINIMUM, &[1; 4000], false, true));
     hub.deliver(&stream(theirs(0), MINIMUM + 4000, &[], true, false));
     assert!(!events(&mut hub).iter().any(|event| matches!(event, Event::Reset { .. })));
-    assert!(hub.streams[&theirs(0)].receive.is_complete());
+    assert!(hub.streams.get(&theirs(0)).expect("open").receive.is_complete());
 }
 
 #[test]
@@ -345,7 +345,7 @@ fn credit_may_overtake_the_opening_of_its_stream() {
     for id in [theirs(0), theirs(1)] {
         hub.deliver(&stream(id, 0, &[], false, false));
         assert!(matches!(events(&mut hub)[..], [Event::Opened { .. }]));
-        assert_eq!(hub.streams[&id].send.credit(0), limit);
+        assert_eq!(hub.streams.get(&id).unwrap().send.credit(0), limit);
     }
     assert_eq!(hub.statistics().bad_frames, 0);
     audit(&hub);
@@ -706,6 +706,6 @@ fn octets_that_are_written_one_by_one_take_no_more_than_their_owners_share() {
         all += len as u64;
         now += rate.time_for(len as u64);
     }
-    let had = streams.streams[&bulk].send.sent();
+    let had = streams.streams.get(&bulk).expect("open").send.sent();
     assert!(had > all / 100 * 45, "{had} of {all} octets");
 }

@@ -200,6 +200,19 @@ impl RelaySet {
         }
     }
 
+    /// As [`RelaySet::peek`], in as many pieces as `pieces` has room for.
+    pub(crate) fn peek_pieces<'a>(&'a mut self, key: StreamKey, pieces: &mut [&'a [u8]]) {
+        if let Some(relay) = self.relay(key.peer) {
+            relay.peek_pieces(key.stream, pieces);
+        }
+    }
+
+    /// Returns the number of bytes that the stream would take, or 0 where they are not worth a
+    /// system call; then [`Event::Writable`] follows.
+    pub(crate) fn ample_room(&mut self, key: StreamKey) -> usize {
+        self.relay(key.peer).map_or(0, |relay| relay.ample_room(key.stream))
+    }
+
     /// Removes the first `count` bytes, which gives the peer as much credit.
     pub(crate) fn consume(&mut self, now: Instant, key: StreamKey, count: usize) {
         self.with_relay(key, |relay| relay.consume(now, key.stream, count));

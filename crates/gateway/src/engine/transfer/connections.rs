@@ -13,6 +13,7 @@ use crate::engine::transfer::close_cause::{CloseCause, ConnectionLog};
 use crate::engine::transfer::connection::{Connection, Stage, Transfer};
 use crate::engine::transfer::connection_info::ConnectionInfo;
 use crate::engine::transfer::deadlines::Deadlines;
+use crate::engine::transfer::pipe::BUDGET;
 use crate::engine::transfer::splice::Splice;
 use crate::report::Counters;
 use relay::ResetReason;
@@ -22,7 +23,7 @@ use std::io;
 use units::{Instant, Span};
 
 /// Room for one read from a socket.
-const SCRATCH: usize = 32 * 1024;
+const SCRATCH: usize = BUDGET;
 
 /// Connections of a gateway, and the resources that they share.
 #[derive(Debug)]

@@ -12,16 +12,22 @@ use crate::engine::defect::{self, Defect};
 use crate::engine::host::TcpSocket;
 use crate::engine::transfer::pipe::{BUDGET, Pipe};
 use crate::engine::transfer::unresponsive;
-use std::io;
+use std::io::{self, IoSlice};
+
+/// Pieces of a stream that are written by one call.
+const PIECES: usize = 5;
 
 /// A relay's stream, as a splice uses it.
 pub(crate) trait Stream {
+    /// Returns the number of bytes that are worth reading for the stream now; 0 when it is full,
+    /// which an event follows when there is room.
+    fn room(&mut self) -> usize;
     /// Takes bytes; fewer than given when it is full, which an event follows when there is room.
     fn write(&mut self, bytes: &[u8]) -> usize;
     /// Ends the written direction.
     fn end(&mut self);
-    /// Returns the next bytes for the socket; empty when there are none.
-    fn peek(&mut self) -> &[u8];
+    /// Puts the next bytes for the socket into `pieces`; those that are not needed stay empty.
+    fn peek_pieces<'a>(&'a mut self, pieces: &mut [&'a [u8]]);
     /// Removes the first `count` bytes of what was peeked at.
     fn consume(&mut self, count: usize);
 }
@@ -141,7 +147,13 @@ impl Splice {
             if budget == 0 {
                 return Ok(true);
             }
-            match socket.read(scratch) {
+            // What is read beyond the stream's room would have to be stored here.
+            let room = match stream.room() {
+                _ if defect::has(Defect::LostBytes) => scratch.len(),
+                0 => return Ok(false),
+                room => room.min(scratch.len()),
+            };
+            match socket.read(&mut scratch[..room]) {
                 Ok(0) => {
                     self.readable = false;
                     self.input_closed = true;
@@ -172,8 +184,13 @@ impl Splice {
         let mut budget = BUDGET;
         while self.writable && !self.output_closed {
             let from_stream = self.pending_reply.is_empty();
-            let bytes = if from_stream { stream.peek() } else { &self.pending_reply };
-            if bytes.is_empty() || self.stream_ended && defect::has(Defect::EarlyShutdown) {
+            let mut pieces: [&[u8]; PIECES] = [&[]; PIECES];
+            if from_stream {
+                stream.peek_pieces(&mut pieces);
+            } else {
+                pieces[0] = &self.pending_reply;
+            }
+            if pieces[0].is_empty() || self.stream_ended && defect::has(Defect::EarlyShutdown) {
                 if self.stream_ended {
                     self.output_closed = true;
                     socket.shutdown_write()?;
@@ -183,7 +200,14 @@ impl Splice {
             if budget == 0 {
                 return Ok(true);
             }
-            match socket.write(bytes) {
+            let mut left = budget;
+            let within = |piece: &&&[u8]| {
+                let counts = left > 0 && !piece.is_empty();
+                left = left.saturating_sub(piece.len());
+                counts
+            };
+            let count = pieces.iter().take_while(within).count();
+            match socket.write_vectored(&pieces.map(IoSlice::new)[..count]) {
                 Ok(count) => {
                     budget = budget.saturating_sub(count);
                     if from_stream {

@@ -33,6 +33,10 @@ impl<'a> StreamEndpoint<'a> {
 }
 
 impl Stream for StreamEndpoint<'_> {
+    fn room(&mut self) -> usize {
+        self.relays.ample_room(self.key)
+    }
+
     fn write(&mut self, bytes: &[u8]) -> usize {
         let count = self.relays.write(self.now, self.key, bytes);
         self.written += count as u64;
@@ -43,8 +47,8 @@ impl Stream for StreamEndpoint<'_> {
         self.relays.end(self.key);
     }
 
-    fn peek(&mut self) -> &[u8] {
-        self.relays.peek(self.key)
+    fn peek_pieces<'a>(&'a mut self, pieces: &mut [&'a [u8]]) {
+        self.relays.peek_pieces(self.key, pieces);
     }
 
     fn consume(&mut self, count: usize) {
@@ -55,7 +59,7 @@ impl Stream for StreamEndpoint<'_> {
 
 impl Read for StreamEndpoint<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let bytes = self.peek();
+        let bytes = self.relays.peek(self.key);
         if bytes.is_empty() {
             return Err(io::ErrorKind::WouldBlock.into());
         }

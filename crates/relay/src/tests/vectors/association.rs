@@ -80,6 +80,7 @@ fn noise(own: u64, name: &str, other: u64, preshared: &PresharedKey) -> Security
 struct Pair {
     suite: &'static str,
     preshared: PresharedKey,
+    capabilities: Capabilities,
     terminal: Terminal,
     hub: Hub,
     terminal_draws: Recorded,
@@ -88,9 +89,13 @@ struct Pair {
 
 impl Pair {
     fn new(suite: &'static str, preshared: PresharedKey) -> Self {
+        Self::with(suite, preshared, LIMITS.capabilities)
+    }
+
+    fn with(suite: &'static str, preshared: PresharedKey, capabilities: Capabilities) -> Self {
         let config = |security| Config {
             security,
-            limits: LIMITS,
+            limits: Limits { capabilities, ..LIMITS },
             wall_clock_ns: WALL_CLOCK_NS,
             ..Config::new("boat")
         };
@@ -102,7 +107,7 @@ impl Pair {
         let (terminal_draws, hub_draws) = (Recorded::new(3), Recorded::new(4));
         let terminal = Terminal::new(config(at_terminal), NOW, terminal_draws.clone());
         let hub = Hub::new(config(at_hub), hub_draws.clone());
-        Self { suite, preshared, terminal, hub, terminal_draws, hub_draws }
+        Self { suite, preshared, capabilities, terminal, hub, terminal_draws, hub_draws }
     }
 
     fn hello(&mut self, now: Instant) -> Vec<u8> {
@@ -163,11 +168,12 @@ fn answer(hub: &mut Hub) -> Option<Vec<u8>> {
     Some(batch.datagrams().next().expect("one").to_vec())
 }
 
-fn limits() -> Value {
+fn limits(capabilities: Capabilities) -> Value {
+    let aes = capabilities.contains(Capabilities::AES_256_GCM);
     json!({
         "udp_payload": LIMITS.max_datagram, "streams": LIMITS.streams,
         "stream_credit": LIMITS.minimum_credit, "shared_credit": LIMITS.shared_credit,
-        "receive_rate": LIMITS.receive_rate_bps, "capabilities": 1,
+        "receive_rate": LIMITS.receive_rate_bps, "capabilities": if aes { 3 } else { 1 },
     })
 }
 
@@ -255,8 +261,8 @@ fn vector(name: &str, clauses: &str, suite: &str, datagram: &[u8], more: Value) 
 }
 
 /// Returns vectors of a handshake and of data sealed under its keys.
-fn association(suite: &'static str, preshared: PresharedKey) -> Vec<Value> {
-    let mut pair = Pair::new(suite, preshared);
+fn association(mut pair: Pair) -> Vec<Value> {
+    let (suite, capabilities) = (pair.suite, pair.capabilities);
     let hello = pair.hello(NOW);
     assert_eq!(pair.at_hub(&hello), Ok(None));
     let welcome = pair.answer().expect("a Welcome");
@@ -274,18 +280,23 @@ fn association(suite: &'static str, preshared: PresharedKey) -> Vec<Value> {
     let probe_ack = pair.sealed(None, Sealed::ProbeAck, &[0, 0, 0, 9, 0, 0, 0, 32]);
     let hello_more = json!({
         "reaction": "a Welcome; the same one when it comes again before the keys are in force",
-        "given": given, "timestamp": WALL_CLOCK_NS, "association": 0, "limits": limits(),
+        "given": given, "timestamp": WALL_CLOCK_NS, "association": 0,
+        "limits": limits(capabilities),
     });
     let welcome_more = json!({
         "reaction": "the keys are in force at the terminal", "given": given, "hello": hex(&hello),
-        "latest_timestamp": WALL_CLOCK_NS, "limits": limits(),
+        "latest_timestamp": WALL_CLOCK_NS, "limits": limits(capabilities),
         "keys": keys,
     });
     let sealed = |direction, counter: u64, payload: &[u8]| {
-        json!({
+        let mut more = json!({
             "reaction": "opened", "keys": keys, "direction": direction, "counter": counter,
             "payload": hex(payload),
-        })
+        });
+        if capabilities.contains(Capabilities::AES_256_GCM) {
+            more["cipher"] = "AES-256-GCM".into();
+        }
+        more
     };
     let probe_payload = [0, 0, 0, 9, 0, 0, 0, 0];
     let mut all = vec![
@@ -450,12 +461,15 @@ fn set_back() -> Vec<Value> {
 #[test]
 fn datagrams_are_those_of_the_vectors() {
     let secret = PresharedKey::generate(&mut RngStream::new(9, 0, "preshared"));
+    let both = Capabilities::ALL.or(Capabilities::AES_256_GCM);
+    let aes = Pair::with("noise", PresharedKey::NONE, both);
     let all = [
-        association("null", PresharedKey::NONE),
-        association("noise", PresharedKey::NONE),
-        association("noise", secret).into_iter().take(3).collect(),
+        association(Pair::new("null", PresharedKey::NONE)),
+        association(Pair::new("noise", PresharedKey::NONE)),
+        association(Pair::new("noise", secret)).into_iter().take(3).collect(),
         cookie(),
         set_back(),
+        association(aes).into_iter().take(7).collect(),
     ]
     .concat();
     check("association.json", "Datagrams of the association (association.md).", &all);

@@ -16,6 +16,9 @@ struct Queue {
 }
 
 impl Stream for Queue {
+    fn room(&mut self) -> usize {
+        self.room
+    }
     fn write(&mut self, bytes: &[u8]) -> usize {
         assert!(!self.ended, "bytes after the end");
         let count = bytes.len().min(self.room);
@@ -27,10 +30,11 @@ impl Stream for Queue {
         assert!(!self.ended, "ended twice");
         self.ended = true;
     }
-    fn peek(&mut self) -> &[u8] {
+    fn peek_pieces<'a>(&'a mut self, pieces: &mut [&'a [u8]]) {
         // A few bytes at a time, so that pieces are put together right.
-        let piece = self.ready.make_contiguous();
-        &piece[..piece.len().min(1000)]
+        for (piece, bytes) in pieces.iter_mut().zip(self.ready.make_contiguous().chunks(1000)) {
+            *piece = bytes;
+        }
     }
     fn consume(&mut self, count: usize) {
         assert!(count <= self.ready.len());
