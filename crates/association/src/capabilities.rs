@@ -14,8 +14,10 @@ impl Capabilities {
     /// Sessions end in order inside the association, with GOAWAY and END; extension frames are
     /// skipped; RST names a reason (RLY-10).
     pub const ORDERLY_END: Self = Self(0x01);
+    /// Repair symbols are accepted (XSTP-15).
+    pub const REPAIR: Self = Self(0x04);
     /// All features of this release.
-    pub const ALL: Self = Self::ORDERLY_END;
+    pub const ALL: Self = Self(Self::ORDERLY_END.0 | Self::REPAIR.0);
 
     /// The set that an octet of the handshake announces. Unknown features are kept out.
     pub(crate) const fn from_octet(octet: u8) -> Self {
@@ -30,6 +32,12 @@ impl Capabilities {
     /// Whether all features of `other` are in the set.
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
+    }
+
+    /// The set without the features of `other`.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
     }
 
     /// The features that are in both sets.
@@ -47,7 +55,7 @@ mod tests {
     #[test]
     fn unknown_capabilities_are_ignored() {
         assert_eq!(Capabilities::from_octet(0xff), Capabilities::ALL);
-        assert_eq!(Capabilities::from_octet(0xfe), Capabilities::NONE);
+        assert_eq!(Capabilities::from_octet(0xfa), Capabilities::NONE);
         let both = Capabilities::from_octet(0xff).and(Capabilities::NONE);
         assert!(!both.contains(Capabilities::ORDERLY_END));
     }

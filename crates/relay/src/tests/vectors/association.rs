@@ -23,7 +23,7 @@ const LIMITS: Limits = Limits {
     minimum_credit: 16_384,
     shared_credit: 1 << 20,
     receive_rate_bps: 10_000_000,
-    capabilities: Capabilities::ALL,
+    capabilities: Capabilities::ORDERLY_END,
 };
 
 /// Known bytes, each draw of which is kept: a private key is found there by its public half.
