@@ -387,6 +387,7 @@ pub(crate) fn relay_config(config: &Config, link: &LinkSection) -> RelayConfig {
         relay = relay.with_memory(memory);
     }
     relay.control = link.controller;
+    relay.repair_percent = link.repair;
     relay.mtu = *mtu as usize;
     relay.probe_mtu = true;
     relay.ip_overhead = if listen.is_ipv4() { relay::IPV4_UDP } else { relay::IPV6_UDP };

@@ -258,6 +258,8 @@ pub struct LinkSection {
     pub rate_down: Option<BitRate>,
     /// What decides how fast this side sends.
     pub controller: Control,
+    /// Maximum share of the rate for repair symbols, in percent; `None`: no repair.
+    pub repair: Option<u32>,
     /// The round trip to reckon with before one was measured.
     pub round_trip: Span,
     /// The largest IP packet that is tried, in bytes; what the path takes of it is found.
@@ -352,6 +354,7 @@ impl Default for LinkSection {
             rate_up: None,
             rate_down: None,
             controller: Control::default(),
+            repair: None,
             round_trip: Span::from_millis(600),
             mtu: 1500,
             overhead: 0,

@@ -165,6 +165,24 @@ fn controllers_and_what_is_remembered_are_read() {
     assert!(said.starts_with("g.toml:5: link.controller: found \"cubic\", expected \"s"), "{said}");
 }
 
+#[test]
+fn the_share_for_repair_symbols_is_read() {
+    for (value, percent) in [("\"off\"", None), ("\"auto\"", Some(10)), ("25", Some(25))] {
+        let text = TERMINAL.replace("rate_up", &format!("repair = {value}\nrate_up"));
+        assert_eq!(Config::parse("g.toml", &text).unwrap().link.repair, percent);
+    }
+    assert_eq!(Config::parse("g.toml", TERMINAL).unwrap().link.repair, None);
+    for value in ["0", "51", "\"on\""] {
+        assert_eq!(
+            said(TERMINAL, "rate_up = \"1mbit\"", &format!("repair = {value}")),
+            format!(
+                "g.toml:5: link.repair: found {value}, expected \"off\", \"auto\", or a \
+                 percentage from 1 to 50"
+            )
+        );
+    }
+}
+
 mod accept;
 mod forward;
 mod paths;
@@ -280,7 +298,7 @@ fn unknown_keys_are_named_with_the_known_ones() {
     assert_eq!(
         said(HUB, "rate_up", "rate_upp"),
         "g.toml:5: link.rate_upp: found a key that is not known here, expected one of controller, \
-         listen, mtu, overhead, rate_down, rate_up, round_trip"
+         listen, mtu, overhead, rate_down, rate_up, repair, round_trip"
     );
     // A hub has no clients of its own.
     assert_eq!(
@@ -311,7 +329,7 @@ fn tables_and_values_are_distinguished() {
          [socks5] and [connect], or no client is served\n\
          g.toml:7: link.peer2: found a key that is not known here, expected one of controller, \
          listen, mtu, overhead, peer, peer_public_key, preshared_key, preshared_key_file, \
-         rate_down, rate_up, round_trip"
+         rate_down, rate_up, repair, round_trip"
     );
     assert_eq!(
         said(TERMINAL, "[link]", "limits = 4\n[link]"),
