@@ -484,6 +484,7 @@ local function is_legal(bits)
   local traffic, control = bits % 16, bits - bits % 16
   if control == 0 then return traffic ~= 0 end
   if control == BGN then return traffic < 4 end
+  if control == AK then return traffic == 0 end
   if control == BGN + AK then return true end
   if control == END or control == END + AK then return traffic == 0 or traffic == STAT end
   return control == RST and traffic == 0
@@ -745,6 +746,13 @@ end
 local function parts(c, tree, pinfo, bits, number, header, words)
   local function has(bit) return math.floor(bits / bit) % 2 == 1 end
   local us, them = side(pinfo)
+  if bits == AK then
+    local count = c:uint(1, "packets covered") + 1
+    c:uint(1, "key")
+    tree:add(f["xstp.data"], c:take(c:left(), "repair symbol"))
+    table.insert(words, string.format("REPAIR %d+%d", number, count))
+    return
+  end
   local delivery = control_part(c, tree, bits, not header, words)
   if has(BGN) then
     if not pinfo.visited then

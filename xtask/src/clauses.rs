@@ -8,7 +8,7 @@ use std::fs;
 /// Each specification: its files in the order of their numbers, its clauses' prefix, and the crate
 /// whose tests prove it.
 const SPECIFICATIONS: &[(&[&str], &str, &str)] = &[
-    (&["xstp", "wire", "session", "profiles", "steady"], "XSTP-", "xstp"),
+    (&["xstp", "wire", "session", "profiles", "steady", "repair"], "XSTP-", "xstp"),
     (&["relay"], "RLY-", "relay"),
     (&["association"], "ASC-", "association"),
     (&["compression"], "CMP-", "satlink"),

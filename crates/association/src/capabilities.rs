@@ -17,8 +17,10 @@ impl Capabilities {
     /// Datagrams are sealed by AES-256-GCM in place of ChaCha20-Poly1305 (ASC-6.6). A side announces
     /// it where its processor has instructions for it: without, it is slower.
     pub const AES_256_GCM: Self = Self(0x02);
+    /// Repair symbols are accepted (XSTP-15).
+    pub const REPAIR: Self = Self(0x04);
     /// All features of this release that every machine has.
-    pub const ALL: Self = Self::ORDERLY_END;
+    pub const ALL: Self = Self::ORDERLY_END.or(Self::REPAIR);
     /// All features that this release knows.
     const KNOWN: Self = Self::ALL.or(Self::AES_256_GCM);
 
@@ -46,6 +48,12 @@ impl Capabilities {
     #[must_use]
     pub const fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
+    }
+
+    /// The set without the features of `other`.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
     }
 
     /// The features that are in both sets.
@@ -76,7 +84,7 @@ mod tests {
     #[test]
     fn unknown_capabilities_are_ignored() {
         assert_eq!(Capabilities::from_octet(0xff), Capabilities::KNOWN);
-        assert_eq!(Capabilities::from_octet(0xfc), Capabilities::NONE);
+        assert_eq!(Capabilities::from_octet(0xf8), Capabilities::NONE);
         assert!(Capabilities::of_this_machine().contains(Capabilities::ALL));
         let both = Capabilities::from_octet(0xff).and(Capabilities::NONE);
         assert!(!both.contains(Capabilities::ORDERLY_END));

@@ -30,7 +30,7 @@ impl Default for Limits {
             minimum_credit: 16 << 10,
             shared_credit: 8 << 20,
             receive_rate_bps: 0,
-            capabilities: Capabilities::ALL,
+            capabilities: Capabilities::ORDERLY_END,
         }
     }
 }

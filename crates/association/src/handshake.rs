@@ -277,7 +277,7 @@ pub(crate) mod tests {
             minimum_credit: 16_384,
             shared_credit: 8 << 20,
             receive_rate_bps: 50_000_000,
-            capabilities: Capabilities::ALL,
+            capabilities: Capabilities::ORDERLY_END,
         }
     }
 

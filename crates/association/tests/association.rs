@@ -455,7 +455,7 @@ fn sides_exchange_capabilities_and_old_releases_have_none() {
         let (peer, _, _) = take(&mut hub, at(1), home(), up(&mut terminal, b"one"));
         let at_terminal = terminal.hub_limits().expect("established").capabilities;
         let at_hub = hub.limits(peer).expect("established").capabilities;
-        assert_eq!([at_terminal, at_hub], [Capabilities::ALL; 2]);
+        assert_eq!([at_terminal, at_hub], [Capabilities::ORDERLY_END; 2]);
     }
     let mut config = terminal_config(Suite::Noise, "boat");
     config.limits.capabilities = Capabilities::NONE;

@@ -392,6 +392,7 @@ pub(crate) fn relay_config(config: &Config, link: &LinkSection) -> RelayConfig {
     }
     relay.control = link.controller;
     relay.capabilities = relay::Capabilities::of_this_machine();
+    relay.repair_percent = link.repair;
     relay.mtu = *mtu as usize;
     relay.probe_mtu = true;
     relay.ip_overhead = if listen.is_ipv4() { relay::IPV4_UDP } else { relay::IPV6_UDP };

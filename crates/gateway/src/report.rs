@@ -102,6 +102,12 @@ pub struct Traffic {
     pub stats: u64,
     /// USTATs sent.
     pub ustats: u64,
+    /// Repair symbols sent.
+    pub repairs_sent: u64,
+    /// Repair symbols received.
+    pub repairs_received: u64,
+    /// Lost packets that repair symbols recovered.
+    pub packets_recovered: u64,
     /// Outages detected.
     pub outages: u64,
     /// Path MTU probes sent.
@@ -137,6 +143,9 @@ impl Traffic {
         self.polls += totals.polls;
         self.stats += totals.stats;
         self.ustats += totals.ustats;
+        self.repairs_sent += totals.repairs_sent;
+        self.repairs_received += totals.repairs_received;
+        self.packets_recovered += totals.packets_recovered;
         self.outages += totals.outages;
         self.mtu_probes += totals.mtu_probes;
         self.mtu_falls += totals.mtu_falls;

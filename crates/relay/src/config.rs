@@ -129,8 +129,12 @@ pub struct RelayConfig {
     pub initial_rtt: Span,
     /// The wall clock at [`units::Instant::ZERO`], nanoseconds since 1970.
     pub wall_clock_ns: u64,
-    /// Optional features that this side announces.
+    /// Optional features that this side announces, repair as far as
+    /// [`repair_percent`](Self::repair_percent) says.
     pub capabilities: Capabilities,
+    /// Maximum share of the send rate for repair symbols, in percent, 1 to 50. `None`: none are
+    /// sent, and none are accepted. They are used if both sides have a share.
+    pub repair_percent: Option<u32>,
     /// Maximum number of terminals of a hub.
     pub max_terminals: usize,
     /// Sequence number of each session's first packet, the same at both ends. Used by tests of
@@ -166,6 +170,7 @@ impl RelayConfig {
             initial_rtt: Span::from_millis(600),
             wall_clock_ns: 0,
             capabilities: Capabilities::ALL,
+            repair_percent: None,
             max_terminals: 256,
             first_number: Seq24::ZERO,
         };
@@ -223,7 +228,10 @@ impl RelayConfig {
             minimum_credit: word(self.stream_minimum),
             shared_credit: word(self.shared_credit),
             receive_rate_bps: self.receive_rate.map_or(0, BitRate::as_bps),
-            capabilities: self.capabilities,
+            capabilities: match self.repair_percent {
+                Some(_) => self.capabilities,
+                None => self.capabilities.without(Capabilities::REPAIR),
+            },
         }
     }
 }

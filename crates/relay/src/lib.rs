@@ -167,6 +167,12 @@ pub struct Totals {
     pub stats: u64,
     /// USTATs sent.
     pub ustats: u64,
+    /// Repair symbols sent.
+    pub repairs_sent: u64,
+    /// Repair symbols received.
+    pub repairs_received: u64,
+    /// Lost packets that repair symbols recovered.
+    pub packets_recovered: u64,
     /// Outages detected.
     pub outages: u64,
     /// Path MTU probes sent.
@@ -200,6 +206,9 @@ impl Totals {
         self.stats += session.stats_sent;
         self.ustats += session.ustats_sent;
         self.outages += session.outages;
+        self.repairs_sent += session.repairs_sent;
+        self.repairs_received += session.repairs_received;
+        self.packets_recovered += session.packets_recovered;
     }
 
     fn add_streams(&mut self, streams: &Statistics) {
@@ -222,6 +231,9 @@ impl Totals {
         self.stats += other.stats;
         self.ustats += other.ustats;
         self.outages += other.outages;
+        self.repairs_sent += other.repairs_sent;
+        self.repairs_received += other.repairs_received;
+        self.packets_recovered += other.packets_recovered;
         self.mtu_probes += other.mtu_probes;
         self.mtu_falls += other.mtu_falls;
         self.opened += other.opened;

@@ -3,7 +3,7 @@
 use crate::PathMetrics;
 use crate::config::{Control, RelayConfig, announced_rate};
 use crate::streams::Streams;
-use association::{Limits, OVERHEAD};
+use association::{Capabilities, Limits, OVERHEAD};
 use units::{BitRate, Span};
 use xstp::Seq24;
 use xstp::congestion::Controller;
@@ -61,6 +61,8 @@ pub(crate) fn session_config(
             session
         }
     };
+    let can_repair = limits.capabilities.contains(Capabilities::REPAIR);
+    session.gateway.repair_percent = config.repair_percent.filter(|_| can_repair);
     session.initial_rate = cached.map(|metrics| metrics.rate);
     session.reverse_rate = config.receive_rate;
     session.max_segment = largest(config, limits) - config.ip_overhead - OVERHEAD;

@@ -4,7 +4,7 @@
 mod rig;
 
 use proptest::prelude::*;
-use relay::ResetReason;
+use relay::{RelayConfig, ResetReason};
 use rig::{App, Faults, Rig, Side};
 use units::{BitRate, Span};
 
@@ -22,7 +22,12 @@ proptest! {
         streams in prop::collection::vec((0u8..5, 0u64..120_000, 0u64..3_000), 1..30),
         mtus in prop::collection::vec(576usize..1500, 0..3),
     ) {
-        let mut rig = Rig::new(seed, BitRate::from_mbps(5), BitRate::from_mbps(2));
+        let (down, up) = (Some(BitRate::from_mbps(5)), Some(BitRate::from_mbps(2)));
+        let repair_percent = (seed & 1 == 1).then_some(50);
+        let [terminal, hub] = [("boat", up, down), ("hub", down, up)].map(|(name, send, receive)| {
+            RelayConfig { repair_percent, ..RelayConfig::new(name).with_rates(send, receive) }
+        });
+        let mut rig = Rig::with(seed, terminal, hub);
         rig.delay = Span::from_micros(delay);
         rig.faults = Faults { loss, duplicate, reorder, corrupt };
         let mut opened = Vec::new();

@@ -330,3 +330,25 @@ fn an_unsupported_opening_is_refused_and_unknown_frames_are_skipped() {
     let statistics = raw.hub.peer(raw.peer.expect("connected")).expect("there").statistics();
     assert_eq!((statistics.bad_frames, statistics.unknown_frames), (1, 1));
 }
+
+/// XSTP-15.2.1: on a lossy link symbols are sent if both sides have a share for them.
+#[test]
+fn repair_symbols_are_sent_if_both_sides_announce_them() {
+    for (terminal, hub) in [(None, Some(10)), (Some(10), None), (Some(10), Some(10))] {
+        let config = |name: &str, repair_percent| RelayConfig {
+            repair_percent,
+            ..RelayConfig::new(name)
+                .with_rates(Some(BitRate::from_mbps(5)), Some(BitRate::from_mbps(5)))
+        };
+        let mut rig = Rig::with(3, config("boat", terminal), config("hub", hub));
+        rig.faults.loss = 0.05;
+        for _ in 0..30 {
+            rig.open("source-20000", App { end: true, ..App::default() });
+            rig.run(Span::from_millis(3_000), |_| false);
+        }
+        let (sender, receiver) = (rig.hub.totals(), rig.terminal.totals());
+        let is_used = terminal.is_some() && hub.is_some();
+        assert_eq!(sender.repairs_sent > 0, is_used, "{terminal:?} {hub:?}");
+        assert_eq!(receiver.packets_recovered > 0, is_used, "{terminal:?} {hub:?}");
+    }
+}

@@ -56,6 +56,17 @@ pub fn sender(script: &[u8]) {
     crate::session::sender::check_against_model(script);
 }
 
+/// Runs a script of packets and losses on encoder and decoder of repair symbols, and compares with
+/// an elimination of all symbols.
+pub fn repair(script: &[u8]) {
+    crate::repair::fuzzing::check_against_elimination(script);
+}
+
+/// Runs a script of packets and invented symbols on the decoder of repair symbols.
+pub fn repair_hostile(script: &[u8]) {
+    crate::repair::fuzzing::check_hostile(script);
+}
+
 /// Runs a script on two sessions and a network that loses, duplicates and reorders segments: every
 /// packet is delivered once, and all are delivered after the faults end.
 pub fn sessions_on_a_faulty_network(script: &[u8]) {
@@ -133,6 +144,16 @@ mod tests {
         #[test]
         fn the_receiver_matches_its_model_for_any_script(script in vec(any::<u8>(), 0..1200)) {
             receiver(&script);
+        }
+
+        #[test]
+        fn repair_matches_elimination_for_any_script(script in vec(any::<u8>(), 0..300)) {
+            repair(&script);
+        }
+
+        #[test]
+        fn repair_survives_any_symbols(script in vec(any::<u8>(), 0..600)) {
+            repair_hostile(&script);
         }
 
         /// XSTP-7.3.2, XSTP-7.3.3, XSTP-7.4.1, XSTP-7.5.3

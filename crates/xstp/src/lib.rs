@@ -86,6 +86,7 @@ pub mod congestion;
 mod connection;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
+mod repair;
 mod seq;
 pub mod session;
 pub mod wire;

@@ -50,6 +50,7 @@ impl Config {
             listen: _,
             peer: _,
             controller: _,
+            repair: _,
             round_trip: _,
             mtu: _,
             overhead: _,

@@ -261,6 +261,8 @@ pub struct LinkSection {
     pub rate_down: Option<BitRate>,
     /// The controller of this side's sending rate.
     pub controller: Control,
+    /// Maximum share of the rate for repair symbols, in percent; `None`: no repair.
+    pub repair: Option<u32>,
     /// The RTT that is assumed before the first sample.
     pub round_trip: Span,
     /// Maximum size of an IP packet in bytes; path MTU discovery searches up to this size.
@@ -358,6 +360,7 @@ impl Default for LinkSection {
             rate_up: None,
             rate_down: None,
             controller: Control::default(),
+            repair: None,
             round_trip: Span::from_millis(600),
             mtu: 1500,
             overhead: 0,

@@ -1,6 +1,8 @@
 //! `[[path]]` and `[health]` at a terminal: the paths to its hubs and their health criteria.
 
-use super::read::{any_port_for, interface, positive_span, read_controller, same_family};
+use super::read::{
+    any_port_for, interface, positive_span, read_controller, read_repair, same_family,
+};
 use super::reader::{Item, Reader, Section};
 use super::security::{self, NoiseSection, Word};
 use super::{HubAddress, KeySource, LinkSection, PeerKey, SecuritySection};
@@ -156,6 +158,7 @@ fn read_link(
     let rate_up = section.or(reader, "rate_up", usual.rate_up, |r, i| i.rate(r));
     let rate_down = section.or(reader, "rate_down", usual.rate_down, |r, i| i.rate(r));
     let controller = read_controller(reader, section, "rate_up", rate_up, usual.controller);
+    let repair = read_repair(reader, section, usual.repair);
     let round_trip = section.or(reader, "round_trip", usual.round_trip, |r, i| {
         positive_span(r, i, Span::from_secs(60))
     });
@@ -165,6 +168,7 @@ fn read_link(
         rate_up: rate_up?,
         rate_down: rate_down?,
         controller: controller?,
+        repair: repair?,
         round_trip: round_trip?,
         mtu: mtu?,
         overhead: overhead?,

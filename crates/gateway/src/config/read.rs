@@ -164,6 +164,7 @@ fn read_link(
     let (key, own) = if hub { ("link.rate_down", rate_down) } else { ("link.rate_up", rate_up) };
     let usual = Control::default();
     let controller = read_controller(reader, &mut section, key, own, usual);
+    let repair = read_repair(reader, &mut section, None);
     let round_trip = section.or(reader, "round_trip", Span::from_millis(600), |r, i| {
         positive_span(r, i, Span::from_secs(60))
     });
@@ -177,6 +178,7 @@ fn read_link(
         rate_up: rate_up?,
         rate_down: rate_down?,
         controller: controller?,
+        repair: repair?,
         round_trip: round_trip?,
         mtu: mtu?,
         overhead: overhead?,
@@ -200,6 +202,23 @@ pub(super) fn read_controller(
         }
         let words = Control::ALL.map(|control| (control.name(), control));
         item.word(reader, &words)
+    })
+}
+
+/// Maximum share of the rate for repair symbols, in percent.
+pub(super) fn read_repair(
+    reader: &mut Reader<'_>,
+    section: &mut Section<'_>,
+    usual: Option<u32>,
+) -> Option<Option<u32>> {
+    const AUTO: u32 = 10;
+    section.or(reader, "repair", usual, |reader, item| match item.as_str() {
+        Some("off") => Some(None),
+        Some("auto") => Some(Some(AUTO)),
+        Some(_) | None => {
+            let expected = "\"off\", \"auto\", or a percentage from 1 to 50";
+            item.number(reader, expected, |percent| (1..=50).contains(&percent)).map(Some)
+        }
     })
 }
 

@@ -168,6 +168,24 @@ fn controllers_and_the_path_cache_are_read() {
     );
 }
 
+#[test]
+fn the_share_for_repair_symbols_is_read() {
+    for (value, percent) in [("\"off\"", None), ("\"auto\"", Some(10)), ("25", Some(25))] {
+        let text = TERMINAL.replace("rate_up", &format!("repair = {value}\nrate_up"));
+        assert_eq!(Config::parse("g.toml", &text).unwrap().link.repair, percent);
+    }
+    assert_eq!(Config::parse("g.toml", TERMINAL).unwrap().link.repair, None);
+    for value in ["0", "51", "\"on\""] {
+        assert_eq!(
+            error_for(TERMINAL, "rate_up = \"1mbit\"", &format!("repair = {value}")),
+            format!(
+                "g.toml:5: link.repair: found {value}, expected \"off\", \"auto\", or a \
+                 percentage from 1 to 50"
+            )
+        );
+    }
+}
+
 mod accept;
 mod drop_ins;
 mod forward;
@@ -284,7 +302,7 @@ fn unknown_keys_are_reported_with_the_known_ones() {
     assert_eq!(
         error_for(HUB, "rate_up", "rate_upp"),
         "g.toml:5: link.rate_upp: found an unknown key, expected one of controller, \
-         listen, mtu, overhead, rate_down, rate_up, round_trip"
+         listen, mtu, overhead, rate_down, rate_up, repair, round_trip"
     );
     // A hub has no clients of its own.
     assert_eq!(
@@ -315,7 +333,7 @@ fn tables_and_values_are_distinguished() {
          [socks5] and [connect]\n\
          g.toml:7: link.peer2: found an unknown key, expected one of controller, \
          listen, mtu, overhead, peer, peer_public_key, preshared_key, preshared_key_file, \
-         rate_down, rate_up, round_trip"
+         rate_down, rate_up, repair, round_trip"
     );
     assert_eq!(
         error_for(TERMINAL, "[link]", "limits = 4\n[link]"),

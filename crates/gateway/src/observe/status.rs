@@ -210,6 +210,12 @@ pub struct PathCounters {
     pub stats: u64,
     /// USTATs sent.
     pub ustats: u64,
+    /// Repair symbols sent.
+    pub repairs_sent: u64,
+    /// Repair symbols received.
+    pub repairs_received: u64,
+    /// Lost packets that repair symbols recovered.
+    pub packets_recovered: u64,
     /// Outages detected.
     pub outages: u64,
     /// Streams opened, by either side.

@@ -6,6 +6,7 @@
 pub mod benchmark;
 mod bulk;
 pub mod controllers;
+mod exchanges;
 pub mod files;
 mod outage;
 mod requests;
@@ -14,6 +15,7 @@ pub mod single_session;
 mod storm;
 
 pub use bulk::{Bulk, bulk, file, full_rate_after};
+pub use exchanges::{Exchanges, exchanges};
 pub use outage::{Outage, Recovery, outage, recovery};
 pub use requests::{Page, page, request};
 pub(crate) use storm::storm_seen;
@@ -42,6 +44,8 @@ pub struct Setting {
     pub probe_rate: bool,
     /// Path metrics that the hub has cached for the terminal.
     pub path_metrics: Option<PathMetrics>,
+    /// Maximum share of the rates for repair symbols, in percent.
+    pub repair_percent: Option<u32>,
     /// The gateways' rate control.
     pub control: Control,
     /// Whether the link is encrypted, as by default.
@@ -72,6 +76,7 @@ impl Setting {
             auto: false,
             probe_rate: false,
             path_metrics: None,
+            repair_percent: None,
             control,
             secure: true,
             seed: 1,
@@ -113,6 +118,13 @@ impl Setting {
         self
     }
 
+    /// Returns the setting with repair symbols within `percent` of the rates.
+    #[must_use]
+    pub fn repairing(mut self, percent: Option<u32>) -> Self {
+        self.repair_percent = percent;
+        self
+    }
+
     /// Returns the setting without encryption.
     #[must_use]
     pub fn open(mut self) -> Self {
@@ -135,6 +147,8 @@ impl Setting {
         // As gateways do by default.
         (terminal.probe_mtu, hub.probe_mtu) = (true, true);
         (terminal.probe_rate, hub.probe_rate) = (self.probe_rate, self.probe_rate);
+        terminal.repair_percent = self.repair_percent;
+        hub.repair_percent = self.repair_percent;
         if self.secure {
             acquaint(&mut terminal, &mut hub, self.seed);
         }

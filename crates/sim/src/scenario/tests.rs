@@ -222,3 +222,25 @@ fn return_rate_of_1_kbit_per_second_need_not_be_configured() {
     assert!(request(&setting, small, false) < Span::from_secs(8));
     assert!(request(&setting, small, true) < Span::from_secs(15));
 }
+
+/// The 99th percentile of short exchanges on a lossy link, as a multiple of that without loss.
+#[test]
+fn repair_keeps_lost_packets_of_short_exchanges_from_waiting() {
+    let p99 = |words: &str, percent, response| {
+        let seen = exchanges(&geo(words).repairing(percent), 300, response);
+        seen.quantile(990).as_secs_f64()
+    };
+    let cases = [("both loss 1%", 4_000, 1.1), ("both loss 1%", 100_000, 1.15)];
+    for (words, response, limit) in cases.into_iter().chain([("both loss 2%", 100_000, 1.3)]) {
+        let [lossless, without, with] =
+            [("", None), (words, None), (words, Some(10))].map(|(w, p)| p99(w, p, response));
+        assert!(without > 1.8 * lossless, "{words}, {response} octets: {without} s without repair");
+        assert!(with < limit * lossless, "{words}, {response} octets: {with} s with repair");
+    }
+}
+
+#[test]
+fn repair_symbols_are_sent_only_where_packets_are_lost() {
+    let seen = exchanges(&geo("").repairing(Some(10)), 50, 100_000);
+    assert_eq!(seen.repairs, [0, 0]);
+}

@@ -219,6 +219,13 @@ impl SessionConfig {
                 "at least 1",
             ),
             (
+                "gateway.repair_percent",
+                self.gateway.repair_percent.is_none_or(|percent| {
+                    self.profile == Profile::Sealed && (1..=50).contains(&percent)
+                }),
+                "1 to 50, and the profile `sealed`",
+            ),
+            (
                 "min_rate",
                 self.min_rate.zip(self.max_rate).is_none_or(|(min, max)| min <= max),
                 "at most max_rate",

@@ -135,6 +135,9 @@ pub struct GatewayPolicy {
     /// Whether `fixed` sends below its rate while it causes a standing queue: the link may have
     /// less than the configured rate.
     pub detect_standing_queue: bool,
+    /// Maximum share of the send rate for repair symbols, in percent (XSTP-15). `None`: REPAIR is
+    /// neither sent nor accepted; the peer has to be configured likewise.
+    pub repair_percent: Option<u32>,
     /// Rules for low-rate paths (RFC 3150); `None` as published.
     pub low_rate: Option<LowRatePolicy>,
 }

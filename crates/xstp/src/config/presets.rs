@@ -138,6 +138,7 @@ impl SessionConfig {
                 duplicate_first_packets: 0,
                 poll_after_second_loss: true,
                 detect_standing_queue: true,
+                repair_percent: None,
                 low_rate: Some(LowRatePolicy { control_divisor: 4 }),
             },
         }

@@ -74,7 +74,9 @@ impl World {
             if published {
                 SessionConfig { profile: Profile::Published(ends), ..SessionConfig::stp_1999() }
             } else {
-                SessionConfig::gateway(BitRate::from_kbps(100 << (setting >> 5)))
+                let mut config = SessionConfig::gateway(BitRate::from_kbps(100 << (setting >> 5)));
+                config.gateway.repair_percent = (setting & 2 != 0).then_some(50);
+                config
             }
         };
         let client = Session::connect(&config(1, 2), Instant::ZERO, 1);

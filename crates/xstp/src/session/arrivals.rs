@@ -54,6 +54,11 @@ impl Arrivals {
         self.missing = self.missing.saturating_add(octets);
     }
 
+    /// Octets sent up to the POLL `seq`, if it is stored.
+    pub(super) fn sent_up_to(&self, seq: u32) -> Option<u64> {
+        self.sent_polls.iter().find(|poll| poll.seq == seq).map(|poll| poll.octets)
+    }
+
     /// Returns the measurements for the POLL whose first STAT, `stat`, arrived at `now`. The
     /// continuation of a list, which may overtake its beginning or outlive it, has none.
     pub(super) fn measure(&mut self, now: Instant, stat: &Stat<'_>) -> Option<Arrival> {

@@ -101,6 +101,16 @@ pub struct Statistics {
     pub ustats_received: u64,
     /// Packets that STATs and USTATs reported missing (V).
     pub reported_missing: u64,
+    /// Repair symbols sent (XSTP-15).
+    pub repairs_sent: u64,
+    /// Repair symbols that were due, but exceeded the configured share of the rate.
+    pub repairs_withheld: u64,
+    /// Repair symbols received.
+    pub repairs_received: u64,
+    /// Packets that repair symbols recovered; they are counted as SDs received too.
+    pub packets_recovered: u64,
+    /// Repair symbols that contradict the packets received.
+    pub repair_errors: u64,
     /// Failed handshakes (O).
     pub handshakes_failed: u64,
     /// Expirations of the no-response timer (P).

@@ -106,7 +106,11 @@ impl Session {
 
     /// Reports the measurements of the receiver, or estimates of them, to the controller.
     fn report_poll_answered(&mut self, now: Instant, stat: &Stat<'_>) {
+        let sent = self.arrivals.sent_up_to(stat.echo.seq);
         let Some(arrival) = self.arrivals.measure(now, stat) else { return };
+        if let Some(sent) = sent {
+            self.measure_loss(sent, arrival.octets);
+        }
         self.congestion.on_poll_answered(&PollAnswered {
             now,
             seq: stat.echo.seq,

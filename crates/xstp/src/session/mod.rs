@@ -12,6 +12,7 @@
 //!  │  RttEstimator, Liveness, Probing       loss detection           │
 //!  │  Pacing      time of the next packet, control budget            │
 //!  │  Congestion  the controller: rate or window                     │
+//!  │  Repairing   forward error correction                           │
 //!  └──────────────────┬──────────────────────────▲───────────────────┘
 //!       poll_transmit ▼         segments         │ handle_segment
 //! ```
@@ -32,6 +33,7 @@ mod packetizer;
 mod polling;
 mod receive;
 pub mod receiver;
+mod repairing;
 mod segment_parts;
 pub(crate) mod sender;
 mod snapshot;
@@ -61,6 +63,7 @@ use loss::{Liveness, Probing, RttEstimator};
 use pacing::Pacing;
 use polling::{Polling, PollingConfig};
 use receiver::{Receiver, ReceiverConfig};
+use repairing::Repairing;
 use sender::Sender;
 use units::{BitRate, Instant, Span};
 
@@ -78,6 +81,7 @@ pub struct Session {
     probing: Probing,
     pacing: Pacing,
     congestion: Congestion,
+    repairing: Repairing,
     /// Sequence number of a POLL in the segment that is written: it is reported to the controller
     /// with the octets of that segment.
     poll_to_report: Option<u32>,
@@ -147,6 +151,7 @@ impl Session {
             probing: Probing::new(config.xstp.probing, config.gateway.low_rate.is_some()),
             pacing: Pacing::new(config),
             congestion: Congestion::new(config),
+            repairing: Repairing::new(config.gateway.repair_percent),
             poll_to_report: None,
             peer_reset_reason: None,
             events: EventQueue::default(),
@@ -201,6 +206,7 @@ impl Session {
         self.polling = closed.polling;
         self.congestion = closed.congestion;
         self.arrivals = closed.arrivals;
+        self.repairing = closed.repairing;
         self.events = closed.events;
     }
 
@@ -353,10 +359,11 @@ impl Session {
         self.sender.max_segment()
     }
 
-    /// Time from which on data is sent if it is not [blocked](Self::block_data); `None` if there is
+    /// Time from which on data or a repair symbol is sent if it is not [blocked](Self::block_data); `None` if there is
     /// none that may be sent.
     pub fn data_due(&self) -> Option<Instant> {
-        self.lifecycle.is_connected().then(|| self.unblocked_data_at()).flatten()
+        let due = || self.unblocked_data_at().or_else(|| self.unblocked_repair_at());
+        self.lifecycle.is_connected().then(due).flatten()
     }
 
     /// Smoothed RTT (RFC 9002 section 5.3), if it was measured.

@@ -98,6 +98,12 @@ impl Session {
             // A packet that cannot be split may fit only without the POLL.
             staged = self.fill(number, parts, false, None, upper, out);
         }
+        if staged.is_none() && self.repairing.stores_packets() {
+            // One that cannot be split may not leave room for a symbol of its length.
+            let flight = self.repairing.suspend();
+            staged = self.fill(number, parts, false, None, upper, out);
+            self.repairing.resume(flight);
+        }
         let is_padding = staged.is_none();
         let padding = self.padding(upper).filter(|_| is_padding);
         let staged = staged.or_else(|| self.fill(number, parts, false, padding, upper, out));
@@ -145,7 +151,7 @@ impl Session {
         let data_only = || self.header_len(&SegmentParts::new(Seq24::ZERO, 0, None), false);
         let spare = if with_poll { 0 } else { self.config.data_overhead() - data_only() };
         let end = out.len().min(self.sender.max_segment()).checked_sub(spare)?;
-        let payload = out.get_mut(at..end)?;
+        let payload = out.get_mut(at..self.payload_end(at, end))?;
         let room = payload.len();
         let packet = match padding {
             Some(octets) => upper.fill_padding(&mut payload[..octets.min(room)])?,

@@ -55,6 +55,11 @@ impl Session {
                 return Err(ReceiveError::Malformed(error));
             }
         };
+        if segment.repair_part().is_some() && !self.has_repair() {
+            self.statistics.malformed += 1;
+            let found = segment.kinds();
+            return Err(ReceiveError::Malformed(DecodeError::Combination { found }));
+        }
         if self.lifecycle.is_stale_incarnation(&segment) {
             return self.other_incarnation();
         }
@@ -89,6 +94,11 @@ impl Session {
             && self.accepts(now, StateInput::Data)
         {
             self.on_data(now, segment, payload, upper);
+        }
+        if let Some(repair) = segment.repair_part()
+            && self.accepts(now, StateInput::Data)
+        {
+            self.on_repair(now, segment.number(), repair, upper);
         }
         if let Some(stat) = segment.stat_part()
             && self.accepts(now, StateInput::Report)
@@ -227,6 +237,7 @@ impl Session {
                 self.statistics.data_received += 1;
                 self.statistics.data_bytes_received += payload.len() as u64;
                 upper.deliver(number, payload);
+                self.store_for_repair(number, payload);
             }
             Accept::Duplicate => self.statistics.duplicates_received += 1,
             Accept::BeyondWindow => self.statistics.beyond_window_received += 1,

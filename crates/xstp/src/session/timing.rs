@@ -18,7 +18,11 @@ impl Session {
         let due_now = (handshake.is_due() || self.is_end_due()).then_some(Instant::ZERO);
         let own = [due_now, handshake.retry_at(), self.no_response_at(), self.outage_at()];
         let is_connected = self.lifecycle.is_connected();
-        let sending = if is_connected { [self.control_at(), self.data_at()] } else { [None; 2] };
+        let sending = if is_connected {
+            [self.control_at(), self.data_at(), self.repair_at()]
+        } else {
+            [None; 3]
+        };
         let never = Instant::FAR_FUTURE;
         own.into_iter().chain(sending).flatten().min().filter(|&at| at != never)
     }

@@ -6,6 +6,7 @@
 //!     2. SD, if the pacer and the windows allow it: retransmissions before new data;
 //!        BGN or BGNAK is added, and POLL, STAT, USTAT and NOTE are piggybacked if they fit
 //!     3. BGN, BGNAK, POLL, STAT, USTAT that are due and could not be piggybacked
+//!     4. REPAIR at the end of a flight
 //! ```
 //!
 //! The upper layer fills a packet before the session knows what is piggybacked, so that full
@@ -54,7 +55,9 @@ impl Session {
             self.lifecycle.on_transmit(now);
             self.detect_missing_stat(now);
             self.check_peer_window();
-            self.transmit_data(now, upper, out).or_else(|| self.transmit_control(now, upper, out))
+            self.transmit_data(now, upper, out)
+                .or_else(|| self.transmit_control(now, upper, out))
+                .or_else(|| self.transmit_repair(now, out))
         });
         if let Some(len) = sent {
             self.statistics.segments_sent += 1;
@@ -143,6 +146,10 @@ impl Session {
             }
             None => return None,
         };
+        match retransmission {
+            Some(packet) => self.exclude_from_repair(packet.seq),
+            None => self.protect(now, &out[staged.at..staged.at + staged.len], staged.is_padding),
+        }
         parts.data = Some(staged.number);
         parts.next = self.sender.table.next_number();
         let octets = self.octets_sent();

@@ -8,8 +8,8 @@ use super::header::{CHECKSUM, Header};
 use super::octets::{self, Counter, Reader, Sink, Writer};
 use super::segment::{Control, Segment};
 use super::{
-    Begin, BeginAck, DecodeError, EncodeError, End, Kinds, Part, Poll, Profile, Stat, Ustat,
-    checksum, data, note,
+    Begin, BeginAck, DecodeError, EncodeError, End, Kinds, Part, Poll, Profile, Repair, Stat,
+    Ustat, checksum, data, note,
 };
 
 /// Encoding.
@@ -103,6 +103,9 @@ impl Segment<'_> {
         if note::is_carried(profile, kinds) {
             note::encode(self.note, sink);
         }
+        if let Some(repair) = self.repair {
+            repair.encode(sink);
+        }
         Ok(())
     }
 
@@ -128,6 +131,10 @@ impl<'a> Segment<'a> {
         let kinds = header.kinds;
         let mut reader = Reader::new(&octets[profile.header_len()..], Part::Header);
         let mut segment = Self::empty(header.number);
+        if kinds == Kinds::REPAIR {
+            segment.repair = Some(Repair::decode(reader.in_part(Part::Repair))?);
+            return Ok(segment);
+        }
         segment.control = decode_control(profile, &header, &mut reader)?;
         if has_timestamp_part(profile, kinds) {
             segment.timestamp = reader.in_part(Part::Timestamp).u32()?;

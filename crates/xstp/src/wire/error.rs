@@ -24,6 +24,8 @@ pub enum Part {
     Ustat,
     /// NOTE.
     Note,
+    /// REPAIR.
+    Repair,
 }
 
 impl fmt::Display for Part {
@@ -38,6 +40,7 @@ impl fmt::Display for Part {
             Self::Stat => "STAT",
             Self::Ustat => "USTAT",
             Self::Note => "NOTE",
+            Self::Repair => "REPAIR",
         })
     }
 }

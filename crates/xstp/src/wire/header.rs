@@ -120,6 +120,7 @@ impl Header {
         }
         let bits = reader.octet()?;
         let kinds = Kinds::from_bits(bits)
+            .filter(|&kinds| kinds != Kinds::REPAIR || *profile == Profile::Sealed)
             .ok_or(DecodeError::Combination { found: Kinds::unchecked(bits) })?;
         let mut header = Self { kinds, number: reader.number()?, window: 0, timestamp: 0 };
         if let Profile::Published(_) = profile {

@@ -28,6 +28,8 @@ impl Kinds {
     pub const END: Self = Self(0x20);
     /// Turns BGN into BGNAK and END into ENDAK.
     pub const AK: Self = Self(0x40);
+    /// Repair symbol: AK alone, in the sealed profile.
+    pub const REPAIR: Self = Self::AK;
     /// Resets the session.
     pub const RST: Self = Self(0x80);
 
@@ -71,7 +73,8 @@ impl Kinds {
             0x10 => Self::SD.and(Self::POLL),
             0x50 => Self(0x0f),
             0x20 | 0x60 => Self::STAT,
-            0x80 => Self(0),
+            // REPAIR, RST
+            0x40 | 0x80 => Self(0),
             _ => return false,
         };
         traffic & !combinable.0 == 0
@@ -89,6 +92,9 @@ impl fmt::Display for Kinds {
         const NAMES: [&str; 8] = ["SD", "POLL", "STAT", "USTAT", "BGN", "END", "AK", "RST"];
         if self.0 == 0 {
             return f.write_str("none");
+        }
+        if *self == Self::REPAIR {
+            return f.write_str("REPAIR");
         }
         let mut separator = "";
         for (bit, name) in NAMES.iter().enumerate() {
@@ -113,7 +119,7 @@ mod tests {
             (0..=255).filter(|&bits| Kinds::from_bits(bits).is_some()).collect();
         let expected: std::vec::Vec<u8> = (0x01..=0x0f)
             .chain([0x10, 0x11, 0x12, 0x13])
-            .chain([0x20, 0x24])
+            .chain([0x20, 0x24, 0x40])
             .chain(0x50..=0x5f)
             .chain([0x60, 0x64, 0x80])
             .collect();
@@ -124,5 +130,6 @@ mod tests {
     fn types_are_displayed_by_name() {
         assert_eq!(format!("{}", Kinds::unchecked(0x53)), "SD+POLL+BGN+AK");
         assert_eq!(format!("{}", Kinds::unchecked(0)), "none");
+        assert_eq!(format!("{}", Kinds::REPAIR), "REPAIR");
     }
 }

@@ -2,7 +2,7 @@
 
 #[cfg(doc)]
 use super::Profile;
-use super::{Begin, BeginAck, End, Kinds, Poll, Stat, Ustat};
+use super::{Begin, BeginAck, End, Kinds, Poll, Repair, Stat, Ustat};
 use crate::seq::Seq24;
 
 /// Contents of a segment, borrowed from its octets or from its sender.
@@ -19,6 +19,7 @@ pub struct Segment<'a> {
     pub(super) ustat: Option<Ustat<'a>>,
     pub(super) note: &'a [u8],
     pub(super) payload: Option<&'a [u8]>,
+    pub(super) repair: Option<Repair<'a>>,
 }
 
 /// Control part of a segment.
@@ -48,6 +49,7 @@ impl<'a> Segment<'a> {
             ustat: None,
             note: &[],
             payload: None,
+            repair: None,
         }
     }
 
@@ -98,6 +100,11 @@ impl<'a> Segment<'a> {
     /// USTAT, from a sender whose VT(S) is `next`.
     pub const fn ustat(next: Seq24, ustat: Ustat<'a>) -> Self {
         Self { ustat: Some(ustat), ..Self::empty(next) }
+    }
+
+    /// REPAIR, whose first covered packet is `number`. The published profile has none.
+    pub const fn repair(number: Seq24, repair: Repair<'a>) -> Self {
+        Self { repair: Some(repair), ..Self::empty(number) }
     }
 
     /// Adds SD.
@@ -189,13 +196,15 @@ impl<'a> Segment<'a> {
             (self.poll.is_some(), Kinds::POLL),
             (self.stat.is_some(), Kinds::STAT),
             (self.ustat.is_some(), Kinds::USTAT),
+            (self.repair.is_some(), Kinds::REPAIR),
         ]
         .into_iter()
         .filter(|(present, _)| *present)
         .fold(control, |kinds, (_, kind)| kinds.and(kind))
     }
 
-    /// Sequence number N(S) of the packet; without SD, VT(S) of the sender.
+    /// Sequence number N(S) of the packet, or of the first packet that REPAIR covers; in all other
+    /// segments, VT(S) of the sender.
     pub const fn number(&self) -> Seq24 {
         self.number
     }
@@ -229,6 +238,11 @@ impl<'a> Segment<'a> {
     /// USTAT.
     pub const fn ustat_part(&self) -> Option<Ustat<'a>> {
         self.ustat
+    }
+
+    /// REPAIR.
+    pub const fn repair_part(&self) -> Option<Repair<'a>> {
+        self.repair
     }
 
     /// NOTE; empty if there is none.

@@ -191,6 +191,18 @@ pub(super) const WHOLE: &[Whole] = &[
     ("bentpipe_retransmissions_total", Counter, "SDs retransmitted, all terminals.", |s| {
         num(s.counted.traffic.retransmitted)
     }),
+    ("bentpipe_repairs_sent_total", Counter, "Repair symbols sent, all terminals.", |s| {
+        num(s.counted.traffic.repairs_sent)
+    }),
+    ("bentpipe_repairs_received_total", Counter, "Repair symbols received, all terminals.", |s| {
+        num(s.counted.traffic.repairs_received)
+    }),
+    (
+        "bentpipe_packets_recovered_total",
+        Counter,
+        "Lost packets that repair symbols recovered, all terminals.",
+        |s| num(s.counted.traffic.packets_recovered),
+    ),
     ("bentpipe_streams_opened_total", Counter, "Streams opened, by either side.", |s| {
         num(s.counted.traffic.streams)
     }),

@@ -121,6 +121,18 @@ pub(super) const EACH: &[Each] = &[
     ("bentpipe_terminal_duplicates_received_total", Counter, "Duplicate SDs received.", |t| {
         num(t.counters.duplicates)
     }),
+    ("bentpipe_terminal_repairs_sent_total", Counter, "Repair symbols sent.", |t| {
+        num(t.counters.repairs_sent)
+    }),
+    ("bentpipe_terminal_repairs_received_total", Counter, "Repair symbols received.", |t| {
+        num(t.counters.repairs_received)
+    }),
+    (
+        "bentpipe_terminal_packets_recovered_total",
+        Counter,
+        "Lost packets that repair symbols recovered.",
+        |t| num(t.counters.packets_recovered),
+    ),
     ("bentpipe_terminal_polls_sent_total", Counter, "POLLs sent.", |t| num(t.counters.polls)),
     ("bentpipe_terminal_stats_sent_total", Counter, "STATs sent.", |t| num(t.counters.stats)),
     ("bentpipe_terminal_ustats_sent_total", Counter, "USTATs sent.", |t| num(t.counters.ustats)),

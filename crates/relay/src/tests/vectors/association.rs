@@ -23,7 +23,7 @@ const LIMITS: Limits = Limits {
     minimum_credit: 16_384,
     shared_credit: 1 << 20,
     receive_rate_bps: 10_000_000,
-    capabilities: Capabilities::ALL,
+    capabilities: Capabilities::ORDERLY_END,
 };
 
 /// A deterministic generator whose draws are recorded, so that a private key can be looked up by

@@ -256,7 +256,10 @@ impl FinalCounters {
         let ustats = there.ustats_received + there.ustat_errors + there.probing.ustats_ignored;
         let checks = [
             (here.data_sent == there.data_received, "packets sent are not those received"),
-            (copies <= here.data_sent + here.data_retransmitted, "more packets received than sent"),
+            (
+                copies <= here.data_sent + here.data_retransmitted + there.packets_recovered,
+                "more packets received than sent",
+            ),
             (there.data_bytes_received <= here.data_bytes_sent, "more octets received than sent"),
             (there.segments_received <= here.segments_sent, "more segments received than sent"),
             (

@@ -63,6 +63,7 @@ impl StormPlan {
         if seed.count_ones().is_multiple_of(2) {
             secure(&mut configs, seed);
         }
+        repair(&mut configs, seed);
         let clocks = [(); 2].map(|()| draw_clock(rng, enabled));
         let timer_delay = if enabled.has(Fault::LateTimer) {
             let most = 1 << rng.below(16);
@@ -92,10 +93,11 @@ impl StormPlan {
         let faults: Vec<String> = self.enabled.iter().map(|fault| fault.to_string()).collect();
         let [terminal, hub] = &self.configs;
         format!(
-            "{} and {}, {}, {}, forward {}, back {}, {} clients; {}",
+            "{} and {}, {}, {}, {}, forward {}, back {}, {} clients; {}",
             terminal.control,
             hub.control,
             if matches!(hub.security, Security::None) { "no secrets" } else { "noise" },
+            if terminal.repair_percent.is_some() { "repair" } else { "no repair" },
             self.configured,
             self.rates[1],
             self.rates[0],
@@ -191,6 +193,16 @@ fn secure(configs: &mut [RelayConfig; 2], seed: u64) {
         };
         let keys = Keys::new(private[own].clone(), vec![known]).expect("one key that is known");
         configs[own].security = Security::Noise(keys.into());
+    }
+}
+
+/// Gives both ends shares for repair symbols, in half of the storms.
+fn repair(configs: &mut [RelayConfig; 2], seed: u64) {
+    let mut rng = RngStream::new(seed, 0, "sim/storm/repair");
+    if rng.chance(0.5) {
+        for config in configs {
+            config.repair_percent = Some(1 + rng.below(50) as u32);
+        }
     }
 }
 

@@ -28,6 +28,7 @@ pub(crate) use model::check as check_against_model;
 use crate::seq::Seq24;
 use crate::wire::{Arrival, Echo, Poll, Profile, RunBudget, RunList, Stat, Ustat};
 use alloc::vec::Vec;
+use core::ops::Range;
 use gaps::GapSet;
 use stat_schedule::StatSchedule;
 use units::{Instant, Span};
@@ -85,6 +86,8 @@ pub struct Receiver {
     pending_stat: Option<PendingStat>,
     last_poll: Option<u32>,
     octets: u32,
+    /// No report has listed a packet from this one on.
+    reported_below: u64,
     statistics: ReceiverStatistics,
     /// List of the last report.
     lengths: Vec<u32>,
@@ -117,6 +120,7 @@ impl Receiver {
             pending_stat: None,
             last_poll: None,
             octets: 0,
+            reported_below: first,
             statistics: ReceiverStatistics::default(),
             lengths: Vec::new(),
         }
@@ -254,6 +258,7 @@ impl Receiver {
             // The remaining gaps were filled meanwhile.
             return None;
         }
+        self.reported_below = self.reported_below.max(self.gaps.highest());
         self.window_edge =
             self.window_edge.max(next + u64::from(self.window.min(profile.max_window())));
         Some(Stat {
@@ -307,12 +312,24 @@ impl Receiver {
             end = high;
             true
         });
+        self.reported_below = self.reported_below.max(end);
         let gaps = RunList::new(skip, lengths).expect("gaps lie within a window");
         Ustat::new(Seq24::from_extended(next), gaps)
     }
 
+    /// VR(R) and VR(H) as extended sequence numbers.
+    pub(super) fn known(&self) -> Range<u64> {
+        self.gaps.next()..self.gaps.highest()
+    }
+
+    /// Whether no report has listed packet `seq` as missing, so that the peer has not retransmitted
+    /// it.
+    pub(super) fn is_unreported(&self, seq: u64) -> bool {
+        seq >= self.reported_below
+    }
+
     /// Extended sequence number of `number`, which is near VR(R).
-    fn extend(&self, number: Seq24) -> u64 {
+    pub(super) fn extend(&self, number: Seq24) -> u64 {
         number.extend(self.gaps.next()).expect("extended sequence numbers start at 2^24")
     }
 }

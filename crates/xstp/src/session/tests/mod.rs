@@ -9,6 +9,7 @@ mod probing;
 mod probing_clauses;
 mod random;
 mod regressions;
+mod repair;
 mod scripts;
 mod states;
 mod windows;

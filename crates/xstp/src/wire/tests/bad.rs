@@ -25,7 +25,7 @@ pub(super) fn seal_checksum(profile: &Profile, octets: &mut [u8]) {
 // XSTP-3.2.2
 #[test]
 fn invalid_combinations_are_rejected() {
-    for octets in ["00 000000", "40 000000", "30 000000", "21 000005 cafef00d", "81 000000"] {
+    for octets in ["00 000000", "41 000000", "30 000000", "21 000005 cafef00d", "81 000000"] {
         let error = error(octets);
         assert!(matches!(error, DecodeError::Combination { .. }), "{octets}: {error}");
     }
@@ -33,6 +33,21 @@ fn invalid_combinations_are_rejected() {
         error("c0 000000").to_string(),
         "expected a valid combination of types, found AK+RST"
     );
+}
+
+// XSTP-3.11.1
+#[test]
+fn invalid_repair_symbols_are_rejected() {
+    let cut = |expected, found| DecodeError::Truncated { part: Part::Repair, expected, found };
+    assert_eq!(error("40 000000"), cut(1, 0));
+    assert_eq!(error("40 000000 00 00"), cut(2, 0));
+    assert_eq!(error("40 000000 00 00 01"), cut(2, 1));
+    for octets in ["40 000000 80 00 0000", "40 000000 00 80 0000"] {
+        let error = error(octets);
+        assert!(matches!(error, DecodeError::Field { expected: 127, found: 128, .. }), "{error}");
+    }
+    let published = published_error("03e8 07d0 40 000000 0000 0000 00000000 00 00 0000");
+    assert!(matches!(published, DecodeError::Combination { .. }), "{published}");
 }
 
 // XSTP-3.2.3

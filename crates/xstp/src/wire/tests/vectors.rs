@@ -215,6 +215,13 @@ fn published_checksums_cover_ipv6_addresses() {
     check(&from, &to, segment, "03e8 07d0 | 01 000005 | 0000 f830 | 00000000");
 }
 
+// XSTP-3.11.1
+#[test]
+fn repair_symbols_follow_their_header() {
+    let repair = Repair { count: 128, key: 5, symbol: &[0, 1, 7] };
+    check(&SEALED, &SEALED, Segment::repair(number(9), repair), "40 000009 | 7f 05 | 000107");
+}
+
 // XSTP-3.3.6
 #[test]
 fn published_fields_are_truncated() {

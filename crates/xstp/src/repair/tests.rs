@@ -1,0 +1,71 @@
+//! The code as a whole: what the decoder recovers is what the encoder was given.
+
+use super::decoder::Rejected;
+use super::*;
+use std::vec::Vec;
+use units::RngStream;
+
+/// XSTP-15.1.3, XSTP-15.2.3: any r symbols with the same window recover any r packets: 32 of 128 full packets.
+#[test]
+fn as_many_packets_as_symbols_are_recovered() {
+    let mut rng = RngStream::new(1, 0, "repair");
+    for missing in [1, 2, 7, MAX_SYMBOLS] {
+        let mut encoder = Encoder::default();
+        let mut decoder = Decoder::default();
+        let base = 1 << 24;
+        let packets: Vec<Vec<u8>> = (0..MAX_COVERED)
+            .map(|_| (0..rng.below(1_400)).map(|_| rng.below(256) as u8).collect())
+            .collect();
+        encoder.push(base - 1, b"");
+        let (covered, symbol) = encoder.symbol().expect("a packet");
+        assert_eq!(decoder.on_symbol(covered, symbol, base..base), Ok(Vec::new()));
+        let mut lost: Vec<u64> = Vec::new();
+        while lost.len() < missing {
+            let seq = base + rng.below(MAX_COVERED as u64);
+            if !lost.contains(&seq) {
+                lost.push(seq);
+            }
+        }
+        for (seq, packet) in (base..).zip(&packets) {
+            encoder.push(seq, packet);
+            if !lost.contains(&seq) {
+                decoder.on_packet(seq, packet);
+            }
+        }
+        let end = (base..base + MAX_COVERED as u64).rev().find(|seq| !lost.contains(seq));
+        let mut recovered = Vec::new();
+        for _ in 0..missing {
+            assert!(recovered.is_empty());
+            let (covered, symbol) = encoder.symbol().expect("packets");
+            let result = decoder.on_symbol(covered, symbol, base..end.map_or(base, |end| end + 1));
+            recovered = result.expect("a symbol of the encoder");
+        }
+        recovered.sort_unstable();
+        lost.sort_unstable();
+        assert_eq!(recovered, lost);
+        for seq in lost {
+            assert_eq!(decoder.packet(seq), Some(&*packets[(seq - base) as usize]));
+        }
+    }
+}
+
+#[test]
+fn a_symbol_that_contradicts_a_packet_is_rejected() {
+    let mut decoder = Decoder::default();
+    let covered = |first, count| Covered { first, count, key: 5 };
+    assert_eq!(decoder.on_symbol(covered(10, 1), &[0, 9], 10..10), Err(Rejected), "its length");
+    decoder.on_packet(10, b"four");
+    assert_eq!(decoder.on_symbol(covered(10, 2), &[0; 5], 10..11), Err(Rejected), "too short");
+    assert_eq!(decoder.on_symbol(covered(10, 2), &[0; 6], 10..11), Err(Rejected), "no length");
+}
+
+#[test]
+fn packets_are_stored_only_after_a_symbol() {
+    let mut decoder = Decoder::default();
+    decoder.on_packet(3, b"before");
+    assert_eq!(decoder.packet(3), None);
+    let covered = Covered { first: 2, count: 1, key: 0 };
+    assert_eq!(decoder.on_symbol(covered, &[0, 0], 3..4), Ok(Vec::new()));
+    decoder.on_packet(4, b"after");
+    assert_eq!(decoder.packet(4), Some(&b"after"[..]));
+}
