@@ -107,13 +107,15 @@ impl Found {
         self.by.map(super::bare)
     }
 
-    /// Returns the numbers as a cell stores them.
+    /// Returns the numbers as a cell stores them, except for those that JSON cannot: a ratio to
+    /// nothing, for example.
     pub(super) fn compared(&self) -> Vec<Compared> {
         let one = |&(number, side, bound): &(Summary, Side, f64)| {
             let ci95 = super::bare(number).interval();
             Compared { value: number.mean, ci95, side, bound }
         };
-        self.compared.iter().map(one).collect()
+        let finite = |(number, _, bound): &&(Summary, Side, f64)| (number.mean + bound).is_finite();
+        self.compared.iter().filter(finite).map(one).collect()
     }
 }
 
