@@ -97,8 +97,8 @@ pub struct RelayConfig {
     /// Whether what the path takes is found by probing, below [`mtu`](Self::mtu). Without that it
     /// takes `mtu`, or what [`Relay::set_mtu`](crate::Relay::set_mtu) says.
     pub probe_mtu: bool,
-    /// Whether the rate is estimated by packets of padding while there is no data. Without that, or
-    /// for a peer that does not skip extension frames, the first data estimates it.
+    /// Whether a hub estimates the rate by packets of padding while there is no stream. Without
+    /// that, or for a peer that does not skip extension frames, the first data estimates it.
     pub probe_rate: bool,
     /// Bytes of IP and UDP in each packet: [`IPV4_UDP`] or [`IPV6_UDP`].
     pub ip_overhead: usize,

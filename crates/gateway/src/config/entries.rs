@@ -130,8 +130,17 @@ fn health_entries(all: &mut Entries, health: &HealthSection) {
 }
 
 fn link_entries(all: &mut Entries, table: &str, link: &LinkSection) {
-    let LinkSection { listen, peer, rate_up, rate_down, controller, round_trip, mtu, overhead } =
-        link;
+    let LinkSection {
+        listen,
+        peer,
+        rate_up,
+        rate_down,
+        controller,
+        round_trip,
+        mtu,
+        overhead,
+        padding,
+    } = link;
     put(all, &format!("{table}.listen"), listen.to_string());
     put(all, &format!("{table}.peer"), optional(peer.as_ref(), "none"));
     put(all, &format!("{table}.rate_up"), optional(rate_up.as_ref(), "auto"));
@@ -140,6 +149,7 @@ fn link_entries(all: &mut Entries, table: &str, link: &LinkSection) {
     put(all, &format!("{table}.round_trip"), round_trip.to_string());
     put(all, &format!("{table}.mtu"), mtu.to_string());
     put(all, &format!("{table}.overhead"), overhead.to_string());
+    put(all, &format!("{table}.padding"), padding.to_string());
 }
 
 fn forward_entries(all: &mut Entries, section: Option<&ForwardSection>) {

@@ -264,6 +264,8 @@ pub struct LinkSection {
     pub mtu: u32,
     /// Bytes that the link adds to each IP packet.
     pub overhead: u32,
+    /// Whether a hub measures an unknown rate by packets without data while the link is idle.
+    pub padding: bool,
 }
 
 /// Bounds and times.
@@ -355,6 +357,7 @@ impl Default for LinkSection {
             round_trip: Span::from_millis(600),
             mtu: 1500,
             overhead: 0,
+            padding: true,
         }
     }
 }

@@ -165,6 +165,16 @@ fn controllers_and_what_is_remembered_are_read() {
     assert!(said.starts_with("g.toml:5: link.controller: found \"cubic\", expected \"s"), "{said}");
 }
 
+#[test]
+fn a_hub_sends_padding_unless_it_is_switched_off() {
+    for (line, expected) in [("", true), ("padding = true\n", true), ("padding = false\n", false)] {
+        let text = HUB.replace("[link]\n", &format!("[link]\n{line}"));
+        assert_eq!(Config::parse("h.toml", &text).unwrap().link.padding, expected, "{line}");
+    }
+    let said = said(HUB, "[link]\n", "[link]\npadding = 4\n");
+    assert!(said.ends_with("link.padding: found 4, expected true or false"), "{said}");
+}
+
 mod accept;
 mod forward;
 mod paths;
@@ -280,7 +290,7 @@ fn unknown_keys_are_named_with_the_known_ones() {
     assert_eq!(
         said(HUB, "rate_up", "rate_upp"),
         "g.toml:5: link.rate_upp: found a key that is not known here, expected one of controller, \
-         listen, mtu, overhead, rate_down, rate_up, round_trip"
+         listen, mtu, overhead, padding, rate_down, rate_up, round_trip"
     );
     // A hub has no clients of its own.
     assert_eq!(

@@ -38,7 +38,7 @@ pub struct Setting {
     pub rates: [BitRate; 2],
     /// Whether the gateways have no rates configured and search for them.
     pub auto: bool,
-    /// Whether padding estimates the rates before there is data.
+    /// Whether padding estimates the forward rate before there is data, as by default.
     pub probe_rate: bool,
     /// Path metrics that the hub has cached for the terminal.
     pub path_metrics: Option<PathMetrics>,
@@ -70,7 +70,7 @@ impl Setting {
             link,
             rates,
             auto: false,
-            probe_rate: false,
+            probe_rate: true,
             path_metrics: None,
             control,
             secure: true,
@@ -99,10 +99,10 @@ impl Setting {
         self
     }
 
-    /// Returns the setting with gateways that estimate the rates by padding.
+    /// Returns the setting with a hub that sends no padding.
     #[must_use]
-    pub fn probing_rate(mut self) -> Self {
-        self.probe_rate = true;
+    pub fn without_padding(mut self) -> Self {
+        self.probe_rate = false;
         self
     }
 
@@ -134,7 +134,7 @@ impl Setting {
         (terminal.control, hub.control) = (self.control, self.control);
         // As gateways do by default.
         (terminal.probe_mtu, hub.probe_mtu) = (true, true);
-        (terminal.probe_rate, hub.probe_rate) = (self.probe_rate, self.probe_rate);
+        hub.probe_rate = self.probe_rate;
         if self.secure {
             acquaint(&mut terminal, &mut hub, self.seed);
         }

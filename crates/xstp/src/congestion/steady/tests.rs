@@ -52,6 +52,9 @@ struct Rig {
     late: Option<(u32, Span)>,
     /// One-way delay of the reverse path.
     back: Span,
+    /// Transmission time of a STAT on the reverse path, and the end of the last one.
+    stat_time: Span,
+    back_free_at: Instant,
     /// Minimum interval between STATs; POLLs within it are not answered.
     stat_spacing: Span,
     last_stat_at: Instant,
@@ -82,6 +85,8 @@ impl Rig {
             lost_packet: None,
             late: None,
             back: ONE_WAY,
+            stat_time: Span::ZERO,
+            back_free_at: Instant::ZERO,
             stat_spacing: Span::ZERO,
             last_stat_at: Instant::ZERO,
             idle_until: Instant::ZERO,
@@ -133,8 +138,9 @@ impl Rig {
                 self.last_stat_at = at;
                 let late = self.late.filter(|late| late.0 == seq);
                 let seen_at = (self.scheduled[0])(at) + late.map_or(Span::ZERO, |late| late.1);
+                self.back_free_at = (self.scheduled[0])(at).max(self.back_free_at) + self.stat_time;
                 self.stats.push_back(PollAnswered {
-                    now: (self.scheduled[0])(at) + self.back,
+                    now: self.back_free_at + self.back,
                     seq,
                     timestamp: (sent_at.as_nanos() / 1_000) as u32,
                     arrived_at: ((self.clock)(seen_at).as_nanos() / 1_000) as u32,
@@ -157,8 +163,8 @@ impl Rig {
             } else if may_send {
                 // The burst of a late sender is bounded.
                 let planned = self.next_send.max(self.now - Span::from_millis(5));
-                self.next_send = planned + self.steady.pace(self.now).unwrap().time_for(DATA);
                 let requested = self.steady.on_data(self.now, self.sent);
+                self.next_send = planned + self.steady.pace(self.now).unwrap().time_for(DATA);
                 let poll = requested || self.now >= poll_at;
                 self.send(DATA, poll);
             } else {
