@@ -381,7 +381,7 @@ pub(crate) fn path_plans(
 
 /// Returns the configuration of a relay over `link`, without keys.
 pub(crate) fn relay_config(config: &Config, link: &LinkSection) -> RelayConfig {
-    let LinkSection { listen, rate_up, rate_down, round_trip, mtu, overhead, .. } = link;
+    let LinkSection { listen, rate_up, rate_down, round_trip, mtu, overhead, padding, .. } = link;
     let (name, send, receive) = match &config.role {
         Role::Terminal(terminal) => (terminal.name.as_str(), *rate_up, *rate_down),
         Role::Hub(_) | Role::Single(_) => ("hub", *rate_down, *rate_up),
@@ -395,6 +395,7 @@ pub(crate) fn relay_config(config: &Config, link: &LinkSection) -> RelayConfig {
     relay.repair_percent = link.repair;
     relay.mtu = *mtu as usize;
     relay.probe_mtu = true;
+    relay.probe_rate = *padding;
     relay.ip_overhead = if listen.is_ipv4() { relay::IPV4_UDP } else { relay::IPV6_UDP };
     relay.link_overhead = *overhead as usize;
     if let Role::Hub(hub) = &config.role {

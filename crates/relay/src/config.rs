@@ -97,8 +97,8 @@ pub struct RelayConfig {
     /// Whether the path MTU is probed, up to [`mtu`](Self::mtu). If not, it is `mtu`, or the value
     /// of [`Relay::set_mtu`](crate::Relay::set_mtu).
     pub probe_mtu: bool,
-    /// Whether the rate is estimated by packets of padding while there is no data. If not, or if
-    /// the peer does not skip extension frames, it is estimated from the first data.
+    /// Whether a hub estimates the rate by packets of padding while there is no stream. If not, or
+    /// for a peer that does not skip extension frames, the rate is estimated from the first data.
     pub probe_rate: bool,
     /// Octets of IP and UDP headers in each packet: [`IPV4_UDP`] or [`IPV6_UDP`].
     pub ip_overhead: usize,

@@ -272,7 +272,9 @@ impl Hub {
         if !self.peers.contains_key(&id) {
             let Some(limits) = self.association.limits(id) else { return Ok(Some(id)) };
             let cached = self.association.name(id).and_then(|name| self.path_cache.get(name));
-            let mut relay = Relay::peer(&self.config_for(id), limits, cached, now);
+            let welcomed_at = self.association.welcomed_at(id);
+            let handshake_rtt = welcomed_at.map(|welcomed| now.since(welcomed));
+            let mut relay = Relay::peer(&self.config_for(id), limits, cached, handshake_rtt, now);
             relay.announce_families(self.families);
             if self.association.is_draining() {
                 // The association existed before the drain.

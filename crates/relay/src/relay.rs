@@ -73,6 +73,8 @@ pub struct Relay {
     path_metrics: Option<PathMetrics>,
     /// Path metrics for the start of the next session, of this relay or of an earlier process.
     cached_metrics: Option<PathMetrics>,
+    /// RTT of the handshake of the association, at a hub.
+    handshake_rtt: Option<Span>,
     pub(crate) streams: Streams,
     connected: bool,
     connected_since: Option<Instant>,
@@ -104,15 +106,17 @@ impl Relay {
         Self::new(config, Some(terminal), false, now)
     }
 
-    /// Creates a hub's relay with a terminal that announced `limits`, with the path metrics
-    /// `cached` of an earlier session.
+    /// Creates a hub's relay with a terminal that announced `limits`, with the path metrics `cached`
+    /// of an earlier session. The handshake of the association took `handshake_rtt`.
     pub(crate) fn peer(
         config: &RelayConfig,
         limits: Limits,
         cached: Option<PathMetrics>,
+        handshake_rtt: Option<Span>,
         now: Instant,
     ) -> Self {
-        let mut relay = Self { cached_metrics: cached, ..Self::new(config, None, true, now) };
+        let relay = Self::new(config, None, true, now);
+        let mut relay = Self { cached_metrics: cached, handshake_rtt, ..relay };
         relay.peer = Some(limits);
         relay.streams.set_peer(limits, relay.sends_padding());
         let session = session_config(config, limits, relay.cached_metrics);
@@ -136,6 +140,7 @@ impl Relay {
             path: PathMtu::new(config.mtu),
             path_metrics: None,
             cached_metrics: config.path_metrics,
+            handshake_rtt: None,
             streams: Streams::new(config, is_hub, now),
             connected: false,
             connected_since: None,
@@ -532,5 +537,19 @@ mod tests {
             (None, path_metrics),
             "nor in that session"
         );
+    }
+
+    /// XSTP-14.2.7
+    #[test]
+    fn a_hub_sends_padding_unless_the_handshake_took_long() {
+        let config = RelayConfig { probe_rate: true, ..RelayConfig::new("hub") };
+        let now = Instant::ZERO + Span::from_secs(5);
+        for (millis, expected) in [(600, true), (1_000, true), (1_001, false)] {
+            let rtt = Some(Span::from_millis(millis));
+            let relay = Relay::peer(&config, config.limits(), None, rtt, now);
+            assert_eq!(relay.sends_padding(), expected, "{millis} ms");
+        }
+        let terminal = Relay::terminal(&config, now, RngStream::new(1, 0, "terminal"));
+        assert!(!terminal.sends_padding());
     }
 }

@@ -9,11 +9,14 @@
 //!   trace          prints every 100 ms what arrived and what the hub's session does, instead; the
 //!                  seed is the number of seeds
 //!   configured     the trace is that of gateways with configured rates
+//!   no-padding     the hub without configured rates sends no padding
 //! ```
 //!
 //! Shares are octets in order at the client over the link's rate, from the first octet on. A queue
 //! is the delay of the forward queue, sampled every 10 ms. Nothing is cached. Each figure is the
-//! mean of the seeds; `ratio` divides those without configured rates by those with them.
+//! mean of the seeds, first with configured rates, then without, then the latter divided by the
+//! former. `idle` are the octets that both gateways sent before the first request, without
+//! configured rates, forward and return.
 
 use satlink::{Direction, LinkConfig, profiles, words};
 use sim::scenario::{START, Setting, page, request};
@@ -57,7 +60,7 @@ const KNOWN_LINKS: usize = 8;
 fn main() {
     let mut args = std::env::args().skip(1);
     let (mut prefix, mut seeds, mut is_trace, mut is_configured) = (String::new(), 3, false, false);
-    let mut all = false;
+    let (mut all, mut has_padding) = (false, true);
     while let Some(word) = args.next() {
         match word.as_str() {
             "link" => prefix = args.next().unwrap_or_default(),
@@ -65,6 +68,7 @@ fn main() {
             "trace" => is_trace = true,
             "configured" => is_configured = true,
             "all" => all = true,
+            "no-padding" => has_padding = false,
             other => eprintln!("{other}: no such option"),
         }
     }
@@ -73,16 +77,16 @@ fn main() {
     });
     if !is_trace {
         println!(
-            "{:19}  {:^22}  {:^22}  {:^13} {:^13} {:^13} {:^7}",
-            "", "10 s", "30 s", "queue, ms", "95th, ms", "page, ms", "ratio"
+            "{:19}  {:^20}   {:^20}   {:^13} {:^13} {:^20} {:^20} {:^13}",
+            "", "10 s", "30 s", "queue, ms", "95th, ms", "page, ms", "request, ms", "idle, kB"
         );
     }
     for (_, (name, words)) in chosen {
         if is_trace {
-            trace(words, seeds, is_configured);
+            trace(&setting(words, seeds, is_configured, has_padding));
             return;
         }
-        print_row(name, words, seeds);
+        print_row(name, words, seeds, has_padding);
     }
 }
 
@@ -92,12 +96,16 @@ fn link(words: &str) -> LinkConfig {
     link
 }
 
-fn setting(words: &str, seed: u64, is_configured: bool) -> Setting {
+fn setting(words: &str, seed: u64, is_configured: bool, has_padding: bool) -> Setting {
     let link = link(words);
     let rate = |rate: Option<units::BitRate>| rate.expect("the link should have a rate");
     let rates = [rate(link.forward.rate), rate(link.return_.rate)];
     let setting = Setting::on(link, rates).with_seed(seed);
-    if is_configured { setting } else { setting.auto().probing_rate() }
+    match (is_configured, has_padding) {
+        (true, _) => setting,
+        (false, true) => setting.auto(),
+        (false, false) => setting.auto().without_padding(),
+    }
 }
 
 /// Figures of one link, each a mean of the seeds.
@@ -109,6 +117,8 @@ struct Figures {
     queue_95_ms: f64,
     page_ms: f64,
     request_ms: f64,
+    /// Kilobytes before the first request, in each direction.
+    idle_kb: [f64; 2],
 }
 
 impl Figures {
@@ -119,14 +129,17 @@ impl Figures {
         self.queue_95_ms += other.queue_95_ms * weight;
         self.page_ms += other.page_ms * weight;
         self.request_ms += other.request_ms * weight;
+        for (sum, kb) in self.idle_kb.iter_mut().zip(other.idle_kb) {
+            *sum += kb * weight;
+        }
     }
 }
 
-fn print_row(name: &str, words: &str, seeds: u64) {
+fn print_row(name: &str, words: &str, seeds: u64, has_padding: bool) {
     let [configured, found] = [true, false].map(|is_configured| {
         let mut mean = Figures::default();
         for seed in 1..=seeds {
-            let figures = measure(&setting(words, seed, is_configured));
+            let figures = measure(&setting(words, seed, is_configured, has_padding));
             mean.add(&figures, 1.0 / seeds as f64);
         }
         mean
@@ -136,7 +149,7 @@ fn print_row(name: &str, words: &str, seeds: u64) {
     };
     let ratio = |of: fn(&Figures) -> f64| of(&found) / of(&configured);
     println!(
-        "{name:19}  {} {:6.3}   {} {:6.3}   {} {} {} {:6.3} {} {:6.3}",
+        "{name:19}  {} {:6.3}   {} {:6.3}   {} {} {} {:6.3} {} {:6.3} {:6.1} {:6.1}",
         pair(|one| one.share_10, 3),
         ratio(|one| one.share_10),
         pair(|one| one.share_30, 3),
@@ -147,12 +160,17 @@ fn print_row(name: &str, words: &str, seeds: u64) {
         ratio(|one| one.page_ms),
         pair(|one| one.request_ms, 0),
         ratio(|one| one.request_ms),
+        found.idle_kb[0],
+        found.idle_kb[1],
     );
 }
 
 fn measure(setting: &Setting) -> Figures {
     let mut rig = setting.rig(vec![ConnectionPlan::download(START, 1 << 40)]);
     let has_none = |rig: &sim::scenario::Rig| rig.terminal.client.received().bins().is_empty();
+    rig.run_until(START);
+    let idle_kb = [Direction::Forward, Direction::Return]
+        .map(|direction| rig.offered(direction).total().bytes as f64 / 1e3);
     assert!(rig.run_while(START + Span::from_secs(60), has_none), "no octet arrived");
     let first = rig.now();
     let rate = setting.rates[0];
@@ -182,11 +200,11 @@ fn measure(setting: &Setting) -> Figures {
         queue_95_ms: queues_ms[queues_ms.len() * 95 / 100],
         page_ms: exchanges[0],
         request_ms: exchanges[1],
+        idle_kb,
     }
 }
 
-fn trace(words: &str, seed: u64, is_configured: bool) {
-    let setting = setting(words, seed, is_configured);
+fn trace(setting: &Setting) {
     let mut rig = setting.rig(vec![ConnectionPlan::download(START, 1 << 40)]);
     let mut before = 0;
     let mut line = |rig: &mut sim::scenario::Rig, at: Instant| {

@@ -1,6 +1,6 @@
 //! Responses of a hub to handshakes and to datagrams without an association.
 
-use super::Hub;
+use super::{Hub, PeerId};
 use crate::batch::TransmitBatch;
 use crate::checksum::{UNKNOWN_KEY, write_tag};
 use crate::source_limits::hash;
@@ -51,6 +51,12 @@ impl ResponseQueue {
 }
 
 impl Hub {
+    /// Returns when the Welcome with the current keys of `peer` was created: at the first datagram
+    /// of an association, its handshake has taken one RTT since then.
+    pub fn welcomed_at(&mut self, peer: PeerId) -> Option<Instant> {
+        self.table.current(peer).map(|channel| channel.made())
+    }
+
     /// Responds to a datagram with an unknown index, within the limits of responses. An Unknown has
     /// 24 octets, the minimum size of a datagram.
     pub(super) fn answer_unknown(&mut self, now: Instant, from: SocketAddr, header: Header) {

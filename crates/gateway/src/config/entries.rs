@@ -141,6 +141,7 @@ fn link_entries(all: &mut Entries, table: &str, link: &LinkSection) {
         round_trip,
         mtu,
         overhead,
+        padding,
     } = link;
     put(all, &format!("{table}.listen"), listen.to_string());
     put(all, &format!("{table}.peer"), optional(peer.as_ref(), "none"));
@@ -151,6 +152,7 @@ fn link_entries(all: &mut Entries, table: &str, link: &LinkSection) {
     put(all, &format!("{table}.round_trip"), round_trip.to_string());
     put(all, &format!("{table}.mtu"), mtu.to_string());
     put(all, &format!("{table}.overhead"), overhead.to_string());
+    put(all, &format!("{table}.padding"), padding.to_string());
 }
 
 fn forward_entries(all: &mut Entries, section: Option<&ForwardSection>) {

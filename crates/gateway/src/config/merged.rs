@@ -54,6 +54,7 @@ impl Config {
             round_trip: _,
             mtu: _,
             overhead: _,
+            padding: _,
         } = link;
         let link = LinkSection { rate_up: *rate_up, rate_down: *rate_down, ..self.link.clone() };
         let paths = self.paths.iter().map(|path| path_like(path, paths)).collect();

@@ -27,6 +27,7 @@ mod fail;
 mod forward;
 mod hub_address;
 mod limits;
+mod link;
 mod log;
 mod merged;
 mod observe;
@@ -51,14 +52,14 @@ pub use observe::ControlSocket;
 use crate::intercept::{PortRange, Prefix};
 use crate::reach::Destinations;
 pub(crate) use drop_ins::{DropIns, folder_of as drop_in_folder};
+pub use link::LinkSection;
 pub use log::{LogFormat, LogLevel, LogSection};
 pub(crate) use merged::Change;
 use reader::Reader;
-use relay::Control;
 use std::fmt;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use units::{BitRate, Span};
+use units::Span;
 
 pub use accept::{AcceptMode, AcceptRule, AcceptRules, ConfirmSection, WhenFull};
 pub use paths::{HealthSection, PathSection};
@@ -248,29 +249,6 @@ pub enum SourceMode {
     Client,
 }
 
-/// The link between the two gateways.
-#[derive(Clone, Debug)]
-pub struct LinkSection {
-    /// The address on which datagrams are received.
-    pub listen: SocketAddr,
-    /// At a terminal, the hub's address.
-    pub peer: Option<HubAddress>,
-    /// The rate from terminal to hub, of IP bytes and [`LinkSection::overhead`]; `None`: estimated.
-    pub rate_up: Option<BitRate>,
-    /// The rate from hub to terminal, of IP bytes and [`LinkSection::overhead`]; `None`: estimated.
-    pub rate_down: Option<BitRate>,
-    /// The controller of this side's sending rate.
-    pub controller: Control,
-    /// Maximum share of the rate for repair symbols, in percent; `None`: no repair.
-    pub repair: Option<u32>,
-    /// The RTT that is assumed before the first sample.
-    pub round_trip: Span,
-    /// Maximum size of an IP packet in bytes; path MTU discovery searches up to this size.
-    pub mtu: u32,
-    /// Bytes that the link adds to each IP packet.
-    pub overhead: u32,
-}
-
 /// Bounds and timeouts.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -347,23 +325,6 @@ impl Default for HubSection {
             plans: Vec::new(),
             classes: Vec::new(),
             marking: Marking::default(),
-        }
-    }
-}
-
-impl Default for LinkSection {
-    /// Returns any port, estimated rates, packets of up to 1,500 bytes, and an RTT of 600 ms.
-    fn default() -> Self {
-        Self {
-            listen: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
-            peer: None,
-            rate_up: None,
-            rate_down: None,
-            controller: Control::default(),
-            repair: None,
-            round_trip: Span::from_millis(600),
-            mtu: 1500,
-            overhead: 0,
         }
     }
 }

@@ -221,11 +221,7 @@ fn read_plan(
     let down = read_rates(reader, section, ["committed_down", "peak_down", "total_down"])
         .inspect(|rates| contradictions(reader, line, rates, ("down", down)));
     let weight = section.or(reader, "weight", 1, |r, i| i.integer(r, 1..=1_000));
-    let together =
-        section.or(reader, "shared_weight", false, |reader, item| match item.as_bool() {
-            Some(together) => Some(together),
-            None => reader.wrong(&item, "true or false"),
-        });
+    let together = section.or(reader, "shared_weight", false, |r, i| read::read_bool(r, &i));
     let terminals = section.or(reader, "terminals", Vec::new(), |r, i| i.list(r, read::name));
     let rates = |read: Read| Rates { committed: read[0].0, peak: read[1].0, total: read[2].0 };
     let plan = Plan {

@@ -170,6 +170,8 @@ fn read_link(
     });
     let mtu = section.or(reader, "mtu", 1500, |r, i| i.integer(r, 576..=9000));
     let overhead = section.or(reader, "overhead", 0, |r, i| i.integer(r, 0..=500));
+    let padding =
+        if hub { section.or(reader, "padding", true, |r, i| read_bool(r, &i)) } else { Some(true) };
     section.finish(reader);
 
     let link = LinkSection {
@@ -182,8 +184,13 @@ fn read_link(
         round_trip: round_trip?,
         mtu: mtu?,
         overhead: overhead?,
+        padding: padding?,
     };
     Some((link, hub_key?))
+}
+
+pub(super) fn read_bool(reader: &mut Reader<'_>, item: &Item<'_>) -> Option<bool> {
+    item.as_bool().or_else(|| reader.wrong(item, "true or false"))
 }
 
 /// Reads the controller. `own` in `key` is this side's sending rate; it is `None` after a mistake.

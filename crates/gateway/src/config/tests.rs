@@ -1,6 +1,8 @@
 //! Valid configurations, and the messages for mistakes.
 
 use super::*;
+use relay::Control;
+use units::BitRate;
 
 const TERMINAL: &str = r#"role = "terminal"
 security = "none"
@@ -186,6 +188,16 @@ fn the_share_for_repair_symbols_is_read() {
     }
 }
 
+#[test]
+fn a_hub_sends_padding_unless_it_is_switched_off() {
+    for (line, expected) in [("", true), ("padding = true\n", true), ("padding = false\n", false)] {
+        let text = HUB.replace("[link]\n", &format!("[link]\n{line}"));
+        assert_eq!(Config::parse("h.toml", &text).unwrap().link.padding, expected, "{line}");
+    }
+    let message = error_for(HUB, "[link]\n", "[link]\npadding = 4\n");
+    assert!(message.ends_with("link.padding: found 4, expected true or false"), "{message}");
+}
+
 mod accept;
 mod drop_ins;
 mod forward;
@@ -302,7 +314,7 @@ fn unknown_keys_are_reported_with_the_known_ones() {
     assert_eq!(
         error_for(HUB, "rate_up", "rate_upp"),
         "g.toml:5: link.rate_upp: found an unknown key, expected one of controller, \
-         listen, mtu, overhead, rate_down, rate_up, repair, round_trip"
+         listen, mtu, overhead, padding, rate_down, rate_up, repair, round_trip"
     );
     // A hub has no clients of its own.
     assert_eq!(

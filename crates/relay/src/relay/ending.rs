@@ -33,6 +33,11 @@ const NEXT_SESSION_TIME: Span = Span::from_secs(10);
 /// END.
 const LAST_END_TIME: Span = Span::from_secs(4);
 
+/// Maximum RTT of the handshake of an association on whose path padding is sent. With 600 ms of
+/// propagation, the first datagram of a terminal (about 130 octets) takes longer on a reverse path
+/// below 3 kbit/s.
+const MAX_PADDING_RTT: Span = Span::from_secs(1);
+
 /// Reasons of a RST (RLY-10.6): the code in the upper octet of the number, a detail in the next.
 const UNREADABLE: u32 = 1;
 const LEFT: u32 = 2;
@@ -80,9 +85,11 @@ impl Relay {
         peer.and(self.config.capabilities).contains(Capabilities::ORDERLY_END)
     }
 
-    /// Returns whether padding estimates the rate: the peer skips extension frames.
+    /// Returns whether padding estimates the rate: this is a hub, the reverse path is not too slow for
+    /// the STATs that padding causes, and the peer skips extension frames.
     pub(super) fn sends_padding(&self) -> bool {
-        self.config.probe_rate && self.can_end_in_order()
+        let is_suitable = self.handshake_rtt.is_some_and(|rtt| rtt <= MAX_PADDING_RTT);
+        self.config.probe_rate && is_suitable && self.can_end_in_order()
     }
 
     /// Resets the session, so that the peer detects the stop immediately. The caller polls for the

@@ -160,9 +160,10 @@ impl Streams {
         Some((packet.len, self.packets.insert(packet) as u64))
     }
 
-    /// Whether packets of padding may be sent: not in a session that ends.
+    /// Whether packets of padding may be sent: while there is no stream whose data would wait for
+    /// them, and not in a session that ends.
     pub(crate) fn accepts_padding(&self) -> bool {
-        self.sends_padding && !self.draining.is_draining()
+        self.sends_padding && self.streams.is_empty() && !self.draining.is_draining()
     }
 
     /// Fills `room` for a new number with padding; returns the bytes used and the packet's handle.

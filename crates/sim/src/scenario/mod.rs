@@ -40,7 +40,7 @@ pub struct Setting {
     pub rates: [BitRate; 2],
     /// Whether the gateways have no rates configured and search for them.
     pub auto: bool,
-    /// Whether padding estimates the rates before there is data.
+    /// Whether padding estimates the forward rate before there is data, as by default.
     pub probe_rate: bool,
     /// Path metrics that the hub has cached for the terminal.
     pub path_metrics: Option<PathMetrics>,
@@ -74,7 +74,7 @@ impl Setting {
             link,
             rates,
             auto: false,
-            probe_rate: false,
+            probe_rate: true,
             path_metrics: None,
             repair_percent: None,
             control,
@@ -104,10 +104,10 @@ impl Setting {
         self
     }
 
-    /// Returns the setting with gateways that estimate the rates by padding.
+    /// Returns the setting with a hub that sends no padding.
     #[must_use]
-    pub fn probing_rate(mut self) -> Self {
-        self.probe_rate = true;
+    pub fn without_padding(mut self) -> Self {
+        self.probe_rate = false;
         self
     }
 
@@ -146,7 +146,7 @@ impl Setting {
         (terminal.control, hub.control) = (self.control, self.control);
         // As gateways do by default.
         (terminal.probe_mtu, hub.probe_mtu) = (true, true);
-        (terminal.probe_rate, hub.probe_rate) = (self.probe_rate, self.probe_rate);
+        hub.probe_rate = self.probe_rate;
         terminal.repair_percent = self.repair_percent;
         hub.repair_percent = self.repair_percent;
         if self.secure {

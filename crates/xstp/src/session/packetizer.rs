@@ -72,7 +72,8 @@ impl Session {
         self.statistics.data_retransmitted += 1;
         self.statistics.data_bytes_retransmitted += len as u64;
         self.polling.on_data_sent(len);
-        Some(StagedPacket { number, at, len, is_padding: false })
+        // Of padding nothing is retransmitted but the number.
+        Some(StagedPacket { number, at, len, is_padding: len == 0 })
     }
 
     /// Payload octets of the padding packet that is sent if there is no data, at most.

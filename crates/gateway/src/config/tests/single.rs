@@ -1,6 +1,7 @@
 //! `role = "single"`.
 
 use super::*;
+use units::BitRate;
 
 const SINGLE: &str = r#"role = "single"
 [single]

@@ -82,6 +82,7 @@ pub(super) struct SampleInterval {
     pub(super) sent: u64,
     pub(super) arrived: u64,
     pub(super) delay_increase_us: i64,
+    pub(super) reverse_delay_increase_us: i64,
 }
 
 impl SampleInterval {
@@ -92,6 +93,7 @@ impl SampleInterval {
             sent: last.sent - first.sent,
             arrived: last.arrived.saturating_sub(first.arrived),
             delay_increase_us: last.delay - first.delay,
+            reverse_delay_increase_us: last.reverse_delay_us() - first.reverse_delay_us(),
         }
     }
 

@@ -172,7 +172,7 @@ impl Steady {
             sharing_until: Instant::ZERO,
             rate_drop: None,
             recovering_rate: false,
-            padding: Padding::new(),
+            padding: Padding::new(known.is_none()),
             poll_requested: false,
             last_poll: Instant::ZERO,
             last_stat: Instant::ZERO,
@@ -250,6 +250,35 @@ impl Steady {
         let bits = 64 * 8 * CONTROL_OCTETS;
         Span::from_nanos(mul(bits, 1_000_000_000, self.base_rate_bps))
     }
+
+    /// A packet is sent after `octets` in total. Returns whether a POLL is sent with it.
+    fn on_packet(&mut self, now: Instant, octets: u64) -> bool {
+        match &mut self.state {
+            State::Train(train) => self.poll_requested |= train.on_data(now, octets),
+            State::Ramp(ramp) if ramp.since == Instant::ZERO => {
+                ramp.since = now;
+                self.poll_requested = true;
+            }
+            State::Ramp(ramp) => {
+                // At a cached rate some POLLs are sent before the queue can be full.
+                let interval = ramp.poll_interval(self.last_poll, self.min_rtt);
+                let interval = interval.max(self.min_poll_interval);
+                let is_early = ramp.rate == ramp.cap && now.since(ramp.since) < self.min_rtt / 8;
+                self.poll_requested |= is_early && now >= self.last_poll + interval;
+            }
+            State::Probing(probe) if now >= probe.until && !probe.ended => {
+                probe.ended = true;
+                self.poll_requested = true;
+            }
+            State::Draining(drain) if now >= drain.until => {
+                let drain = *drain;
+                self.enter_settling(now, drain);
+            }
+            State::Cruise | State::Probing(_) => {}
+            State::Draining(_) | State::Settling(_) | State::Sharing(_) => {}
+        }
+        core::mem::take(&mut self.poll_requested)
+    }
 }
 
 impl CongestionController for Steady {
@@ -295,11 +324,7 @@ impl CongestionController for Steady {
     }
 
     fn may_send(&self) -> bool {
-        if let State::Train(train) = &self.state {
-            train.may_send() || self.padding.estimate().is_some()
-        } else {
-            true
-        }
+        !matches!(&self.state, State::Train(train) if !train.may_send() && !train.is_padding())
     }
 
     fn is_poll_only(&self) -> bool {
@@ -372,46 +397,18 @@ impl CongestionController for Steady {
     }
 
     fn on_data(&mut self, now: Instant, octets: u64) -> bool {
-        if matches!(&self.state, State::Train(train) if !train.may_send())
-            && self.padding.estimate().is_some()
-        {
-            self.enter_idle_ramp(now);
-        }
-        match &mut self.state {
-            State::Train(train) => self.poll_requested |= train.on_data(now, octets),
-            State::Ramp(ramp) if ramp.since == Instant::ZERO => {
-                ramp.since = now;
-                self.poll_requested = true;
-            }
-            State::Ramp(ramp) => {
-                // At a cached rate some POLLs are sent before the queue can be full.
-                let interval = ramp.poll_interval(self.last_poll, self.min_rtt);
-                let interval = interval.max(self.min_poll_interval);
-                let is_early = ramp.rate == ramp.cap && now.since(ramp.since) < self.min_rtt / 8;
-                self.poll_requested |= is_early && now >= self.last_poll + interval;
-            }
-            State::Probing(probe) if now >= probe.until && !probe.ended => {
-                probe.ended = true;
-                self.poll_requested = true;
-            }
-            State::Draining(drain) if now >= drain.until => {
-                let drain = *drain;
-                self.enter_settling(now, drain);
-            }
-            State::Cruise | State::Probing(_) => {}
-            State::Draining(_) | State::Settling(_) | State::Sharing(_) => {}
-        }
-        core::mem::take(&mut self.poll_requested)
+        self.end_padding(now);
+        self.on_packet(now, octets)
     }
 
     fn on_padding(&mut self, now: Instant, octets: u64) -> bool {
-        if self.padding.on_sent(now) {
+        if self.padding.on_sent(now, octets) {
             return true;
         }
-        if let State::Train(train) = &mut self.state {
+        if let (State::Train(train), Padding::Enabled(_)) = (&mut self.state, &self.padding) {
             train.on_padding();
         }
-        self.on_data(now, octets)
+        self.on_packet(now, octets)
     }
 
     /// The intervals of a ramp do not contain idle time. At a low rate packets are acknowledged before

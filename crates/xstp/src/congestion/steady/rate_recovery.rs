@@ -117,7 +117,8 @@ impl Steady {
     /// All POLLs of a train of padding are answered, or a later one.
     fn on_padding_train(&mut self, now: Instant, estimate: Option<TrainEstimate>) {
         let is_last = self.padding.on_train(estimate);
-        self.state = State::Train(Train::with_spacing(self.padding.poll_spacing()));
+        let spacing = self.padding.poll_spacing(self.min_rtt);
+        self.state = State::Train(Train::with_spacing(spacing));
         if is_last && self.padding.estimate().is_some() {
             self.enter_idle_ramp(now);
         } else if is_last {
@@ -125,11 +126,22 @@ impl Steady {
         }
     }
 
+    /// Data is sent, and does not wait for a train of padding: enters RAMP with the estimates so
+    /// far, or begins a train of data.
+    pub(super) fn end_padding(&mut self, now: Instant) {
+        let State::Train(train) = &self.state else { return };
+        if self.padding.estimate().is_some() {
+            self.enter_idle_ramp(now);
+        } else if train.is_padding() {
+            self.padding = Padding::Disabled;
+            self.state = State::Train(Train::new());
+        }
+    }
+
     /// Enters RAMP with the estimate of trains that were sent without data.
-    pub(super) fn enter_idle_ramp(&mut self, now: Instant) {
+    fn enter_idle_ramp(&mut self, now: Instant) {
         let Some(estimate) = self.padding.estimate() else { return };
-        self.padding = Padding::Disabled;
-        let ramp = Ramp::after_padding(now, estimate, self.max_rate());
+        let ramp = Ramp::after_padding(now, estimate, self.min_rtt, self.max_rate());
         self.base_rate_bps = ramp.cap.max(self.min_rate_bps);
         self.enter_ramp(ramp);
     }
@@ -154,6 +166,7 @@ impl Steady {
 
     /// Enters RAMP at the rate of `ramp`.
     pub(super) fn enter_ramp(&mut self, ramp: Ramp) {
+        self.padding = Padding::Disabled;
         self.state = State::Ramp(ramp);
         self.poll_requested = true;
     }

@@ -265,12 +265,17 @@ impl Ramp {
         Self { rate, cap, since, uncertainty_ppm: 0, is_confirmed: false, train: None }
     }
 
-    /// A ramp at the estimate of trains of padding if they confirm each other, or else at half of
-    /// it; below `max_rate`.
-    pub(super) fn after_padding(now: Instant, estimate: IdleEstimate, max_rate: u64) -> Self {
+    /// A ramp at the estimate of trains of padding if they confirm each other or `rtt` is short, or
+    /// else at half of it; below `max_rate`.
+    pub(super) fn after_padding(
+        now: Instant,
+        estimate: IdleEstimate,
+        rtt: Span,
+        max_rate: u64,
+    ) -> Self {
         let IdleEstimate { train, is_confirmed } = estimate;
         let cap = train.rate.min(max_rate);
-        let rate = if is_confirmed { cap } else { cap / 2 };
+        let rate = if estimate.is_usable(rtt) { cap } else { cap / 2 };
         let uncertainty_ppm = train.uncertainty_ppm;
         Self { uncertainty_ppm, is_confirmed, ..Self::new(now, rate, cap) }
     }

@@ -55,6 +55,9 @@ struct Rig {
     late: Option<(u32, Span)>,
     /// One-way delay of the reverse path.
     back: Span,
+    /// Transmission time of a STAT on the reverse path, and the end of the last one.
+    stat_time: Span,
+    back_free_at: Instant,
     /// Minimum interval between STATs; POLLs within it are not answered.
     stat_spacing: Span,
     last_stat_at: Instant,
@@ -87,6 +90,8 @@ impl Rig {
             lost_packet: None,
             late: None,
             back: ONE_WAY,
+            stat_time: Span::ZERO,
+            back_free_at: Instant::ZERO,
             stat_spacing: Span::ZERO,
             last_stat_at: Instant::ZERO,
             idle_until: Instant::ZERO,
@@ -138,8 +143,9 @@ impl Rig {
                 self.last_stat_at = at;
                 let late = self.late.filter(|late| late.0 == seq);
                 let seen_at = (self.scheduled[0])(at) + late.map_or(Span::ZERO, |late| late.1);
+                self.back_free_at = (self.scheduled[0])(at).max(self.back_free_at) + self.stat_time;
                 self.stats.push_back(PollAnswered {
-                    now: (self.scheduled[0])(at) + self.back,
+                    now: self.back_free_at + self.back,
                     seq,
                     timestamp: (sent_at.as_nanos() / 1_000) as u32,
                     arrived_at: ((self.clock)(seen_at).as_nanos() / 1_000) as u32,
@@ -162,12 +168,12 @@ impl Rig {
             } else if may_send {
                 // The burst of a late sender is bounded.
                 let planned = self.next_send.max(self.now - Span::from_millis(5));
-                self.next_send = planned + self.steady.pace(self.now).unwrap().time_for(DATA);
                 if self.sent > 0 && self.now > self.acknowledged_at {
                     self.steady.on_restart(self.now, self.now.since(self.last_data));
                 }
                 self.last_data = self.now;
                 let requested = self.steady.on_data(self.now, self.sent);
+                self.next_send = planned + self.steady.pace(self.now).unwrap().time_for(DATA);
                 let poll = requested || self.now >= poll_at;
                 self.send(DATA, poll);
             } else {
