@@ -14,6 +14,9 @@ use units::{Instant, Span};
 /// Time from the start of a terminal until a hub without a response counts as unreachable: a few
 /// Hellos over a geostationary satellite.
 const FIRST_ANSWER: Span = Span::from_secs(5);
+/// Time from the start of an outage until the hub counts as unreachable. On a path with a short round
+/// trip a queue of other traffic delays responses for longer than the outage timeout.
+const OUTAGE: Span = Span::from_millis(500);
 /// Interval between attempts to change the packet filter after a failure.
 pub(crate) const RETRY: Span = Span::from_secs(1);
 
@@ -32,8 +35,9 @@ pub(crate) enum Disposition {
 #[derive(Debug, Default)]
 pub(crate) struct FallbackPolicy {
     section: FailSection,
-    /// Time until which a missing response of the hub is ignored.
+    /// Time until which the missing response of the hub is ignored; `None` while one responds.
     patience: Option<Instant>,
+    has_answered: bool,
     unreachable: bool,
     full: bool,
     /// Whether the packet filter bypasses the gateway now.
@@ -55,12 +59,10 @@ impl FallbackPolicy {
     /// Updates the state. `answers` is the health of the best path apart from delay and loss;
     /// `open` of `limit` connections are in use.
     pub(crate) fn review(&mut self, now: Instant, answers: HealthState, open: usize, limit: usize) {
-        let mut patience = *self.patience.get_or_insert(now + FIRST_ANSWER);
         if answers != HealthState::Down {
-            // A later missing response counts at once.
-            patience = patience.min(now);
+            (self.patience, self.has_answered) = (None, true);
         }
-        self.patience = Some(patience);
+        let patience = if self.has_answered { OUTAGE } else { FIRST_ANSWER };
         let unreachable = match answers {
             // A degraded path still has a hub, and traffic that is to be sealed must not bypass it.
             HealthState::Up | HealthState::Degraded => false,
@@ -68,7 +70,9 @@ impl FallbackPolicy {
             HealthState::Recovering => {
                 self.unreachable && self.section.unreachable == WhenFail::Open
             }
-            HealthState::Down => self.unreachable || now >= patience,
+            HealthState::Down => {
+                self.unreachable || now >= *self.patience.get_or_insert(now + patience)
+            }
         };
         if unreachable != self.unreachable && self.section.unreachable != WhenFail::Wait {
             let unreachable_is = self.section.unreachable.word();

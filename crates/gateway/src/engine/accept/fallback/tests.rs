@@ -52,12 +52,17 @@ fn refusals_end_when_a_path_responds() {
 }
 
 #[test]
-fn a_path_that_was_well_is_missed_at_once() {
+fn an_outage_makes_the_hub_unreachable_after_half_a_second() {
     let mut fail = fail(WhenFail::Refuse, WhenFail::Wait);
-    fail.review(at(100), HealthState::Up, 0, 100);
-    assert_eq!(fail.disposition(), Disposition::Relay);
-    fail.review(at(200), HealthState::Down, 0, 100);
-    assert_eq!(fail.disposition(), Disposition::Refuse);
+    for outage in [at(200), at(2_000)] {
+        fail.review(outage - Span::from_millis(100), HealthState::Up, 0, 100);
+        assert_eq!(fail.disposition(), Disposition::Relay);
+        fail.review(outage, HealthState::Down, 0, 100);
+        assert_eq!(fail.disposition(), Disposition::Relay);
+        assert_eq!(fail.poll_timeout(outage), Some(outage + Span::from_millis(500)));
+        fail.review(outage + Span::from_millis(500), HealthState::Down, 0, 100);
+        assert_eq!(fail.disposition(), Disposition::Refuse);
+    }
 }
 
 #[test]
