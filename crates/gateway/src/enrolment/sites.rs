@@ -91,7 +91,13 @@ pub enum SiteError {
 /// If the name is taken or unsuitable, the plan unknown, or the file cannot be written.
 pub fn add_site(config: &Path, site: &NewSite) -> Result<Token, SiteError> {
     let NewSite { name, plan, until_unix_s } = site;
-    let hub = HubFile::open(config)?;
+    // Without terminals and folder the configuration is incomplete.
+    let is_new = make_folder(config)?;
+    let hub = HubFile::open(config).inspect_err(|_| {
+        if is_new {
+            let _ = fs::remove_dir(drop_in_folder(config)); // The first error is reported.
+        }
+    })?;
     let file = hub.file(name)?;
     if hub.names().any(|known| known == name) || file.exists() {
         return Err(SiteError::Exists(name.clone()));
@@ -101,7 +107,6 @@ pub fn add_site(config: &Path, site: &NewSite) -> Result<Token, SiteError> {
     let keys = key_lines(&token, *until_unix_s);
     let head = "# Added by `bentpipe site add`; a change needs a reload of the hub.\n";
     let text = format!("{head}[[terminal]]\nname = {name:?}\n{plan}{keys}");
-    hub.make_folder()?;
     write(&file, &text, true)?;
     hub.check_or(|| fs::remove_file(&file))?;
     Ok(token)
@@ -216,23 +221,24 @@ impl<'a> HubFile<'a> {
         Token { name: name.into(), hub: self.public, private }
     }
 
-    /// Makes the folder for the same users as the one that it is in.
-    fn make_folder(&self) -> Result<(), SiteError> {
-        let folder = drop_in_folder(self.path);
-        let failed = |source| SiteError::Write { path: folder.clone(), source };
-        match fs::DirBuilder::new().mode(0o750).create(&folder) {
-            Ok(()) => like_folder(&folder).map_err(failed),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-            Err(error) => Err(failed(error)),
-        }
-    }
-
     /// Reads the changed configuration; calls `undo` if it is wrong.
     fn check_or(&self, undo: impl FnOnce() -> io::Result<()>) -> Result<(), SiteError> {
         Config::load(self.path).map(drop).map_err(|error| {
             let _ = undo(); // The first error is reported.
             error.into()
         })
+    }
+}
+
+/// Makes the folder of drop-ins for the same users as the one that it is in; returns whether it is
+/// new.
+fn make_folder(config: &Path) -> Result<bool, SiteError> {
+    let folder = drop_in_folder(config);
+    let failed = |source| SiteError::Write { path: folder.clone(), source };
+    match fs::DirBuilder::new().mode(0o750).create(&folder) {
+        Ok(()) => like_folder(&folder).map(|()| true).map_err(failed),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(failed(error)),
     }
 }
 
@@ -311,6 +317,19 @@ mod tests {
 
     fn site(name: &str) -> NewSite {
         NewSite { name: name.into(), plan: None, until_unix_s: 1_800_000_000 }
+    }
+
+    #[test]
+    fn the_first_site_makes_the_folder() {
+        let (folder, hub) = Folder::new("first-site");
+        let drop_ins = folder.0.join("hub.d");
+        fs::remove_dir(&drop_ins).unwrap();
+        let text = fs::read_to_string(&hub).unwrap();
+        fs::write(&hub, text.replace("[link]", "[limk]")).unwrap();
+        assert!(add_site(&hub, &site("boat")).is_err() && !drop_ins.exists());
+        fs::write(&hub, text).unwrap();
+        add_site(&hub, &site("boat")).unwrap();
+        assert!(drop_ins.join("boat.toml").exists());
     }
 
     #[test]
