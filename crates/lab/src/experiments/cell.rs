@@ -151,7 +151,7 @@ pub struct Measured {
     /// The simulated value for the same programs. It differs from `ours` where `ours` models a TCP
     /// of the publication's time.
     pub simulated: Answer,
-    /// Whether each live number agrees with its simulated counterpart by [`is_near`].
+    /// Whether each live number agrees with its simulated counterpart within the tolerance.
     pub agrees: bool,
 }
 

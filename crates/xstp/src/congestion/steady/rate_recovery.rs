@@ -98,7 +98,7 @@ impl Steady {
             self.on_padding_train(now, train.current_estimate(&self.path));
             return;
         }
-        let estimate = if train.is_padding() { None } else { train.estimate(&self.path) };
+        let estimate = if train.is_padding() { None } else { train.estimate(now, &self.path) };
         if self.recovering_rate && (estimate.is_some() || train.has_failed()) {
             self.on_recovery_train(now, train, estimate);
         } else if let Some(estimate) = estimate {

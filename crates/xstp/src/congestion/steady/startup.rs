@@ -66,8 +66,10 @@ pub(super) struct Train {
     restarts: u32,
     /// Octets sent by the first POLL after its last packet. (The clock may be set back.)
     ended: Option<u64>,
-    /// Number of trains before it without an estimate.
+    /// Number of trains before it without an estimate, and the time from the first packet of the last
+    /// of them to the answer that ended it.
     failed: u32,
+    failed_in: Span,
     /// It contains no data.
     is_padding: bool,
     /// Packets between two of its four POLLs.
@@ -90,6 +92,7 @@ impl Train {
             restarts: 0,
             ended,
             failed: 0,
+            failed_in: Span::ZERO,
             is_padding: false,
             poll_spacing: MIN_POLL_SPACING,
         }
@@ -113,7 +116,8 @@ impl Train {
         let has_paused = now.since(self.last) >= RESPONSE_PAUSE;
         let is_response = (1..=MAX_RESPONSE_PACKETS).contains(&self.sent);
         if is_response && has_paused && self.restarts < MAX_RESTARTS {
-            *self = Self { restarts: self.restarts + 1, failed: self.failed, ..Self::new() };
+            let (failed, failed_in) = (self.failed, self.failed_in);
+            *self = Self { restarts: self.restarts + 1, failed, failed_in, ..Self::new() };
         }
         if self.began.is_none() {
             (self.began, self.before) = (Some(now), octets);
@@ -160,22 +164,25 @@ impl Train {
         self.failed > 0
     }
 
-    /// Initial rate after trains without an estimate: two of them per RTT.
+    /// Initial rate after trains without an estimate: two of them per RTT, or in the time that the
+    /// last one took if that was longer.
     pub(super) fn fallback_bps(&self, rtt: Span, min_poll_interval: Span) -> Option<u64> {
         // If two POLLs take more than an RTT, a train has one sample only.
         let trains = if min_poll_interval * 2 > rtt { 1 } else { 2 };
         let bits = u64::from(TRAIN_PACKETS) * 2 * PACKET_BITS;
-        (self.failed >= trains).then(|| mul(bits, 1_000_000_000, rtt.as_nanos()))
+        let time = rtt.max(self.failed_in);
+        (self.failed >= trains).then(|| mul(bits, 1_000_000_000, time.as_nanos()))
     }
 
-    /// The estimate of this train, after a sample of it or of a later packet. Restarts a train
-    /// whose POLLs were lost, or for which there was not enough data.
-    pub(super) fn estimate(&mut self, path: &PathEstimator) -> Option<TrainEstimate> {
+    /// The estimate of this train, after a sample at `now` of it or of a later packet. Restarts a
+    /// train whose POLLs were lost, or for which there was not enough data.
+    pub(super) fn estimate(&mut self, now: Instant, path: &PathEstimator) -> Option<TrainEstimate> {
         let last = path.last()?;
         let estimate = self.current_estimate(path);
         if estimate.is_none() && self.is_over(last.sent) {
             let failed = self.failed + u32::from(!self.may_send());
-            *self = Self { failed, ..Self::new() };
+            let failed_in = self.began.map_or(self.failed_in, |began| now.since(began));
+            *self = Self { failed, failed_in, ..Self::new() };
         }
         estimate
     }

@@ -53,7 +53,7 @@ impl Rig {
             min_rtt: Span::from_millis(600),
         };
         self.path.on_poll_answered(&answered)?;
-        self.train.estimate(&self.path).map(|seen| seen.rate)
+        self.train.estimate(at(now), &self.path).map(|seen| seen.rate)
     }
 }
 
@@ -123,6 +123,20 @@ fn a_stat_for_a_discarded_poll_discards_no_other() {
     assert_eq!(rig.path.last().map(|sample| sample.sent_at), Some(at(299)));
 }
 
+/// XSTP-14.2.4: over 64 kbit/s the ten packets of a train take 1.9 s, whatever the RTT.
+#[test]
+fn trains_without_an_estimate_bound_the_rate_by_the_time_that_they_took() {
+    let mut rig = Rig::new();
+    for start in [1_000, 4_000] {
+        rig.send(start, TRAIN_PACKETS);
+        let late = rig.poll(start + 1_900);
+        assert_eq!(rig.receive_stat(start + 2_000, late, start + 1_990), None);
+    }
+    let fallback = |rtt| rig.train.fallback_bps(Span::from_millis(rtt), Span::ZERO);
+    assert_eq!(fallback(10), Some(120_000), "two trains in 2 s");
+    assert_eq!(fallback(4_000), Some(60_000), "two trains in an RTT");
+}
+
 /// XSTP-14.2.1
 #[test]
 fn retransmissions_after_a_train_are_not_part_of_it() {
@@ -142,7 +156,7 @@ fn retransmissions_after_a_train_are_not_part_of_it() {
         arrived: 15_000,
         min_rtt: Span::from_millis(600),
     });
-    assert_eq!(train.estimate(&path), None);
+    assert_eq!(train.estimate(at(603), &path), None);
     assert!(train.has_failed(), "the train had no estimate");
 }
 
