@@ -15,6 +15,11 @@ use units::{BitRate, Instant, Span};
 use xstp::Connection;
 use xstp::session::{Session, SessionConfig};
 
+/// Maximum time for which segments that are not delayed put data off, and the octets whose time it is
+/// if that is longer.
+const MAX_DEBT: Span = Span::from_secs(1);
+const MAX_DEBT_OCTETS: u64 = 3_000;
+
 /// Compares the segments that a session sends with its window and rate.
 #[derive(Clone, Debug)]
 pub struct SessionGuard {
@@ -126,8 +131,11 @@ impl SessionGuard {
             "data was sent {} before its time at {pace}",
             self.free_at.since(now)
         );
-        let takes = pace.time_for(sent.octets + self.overhead) - Span::from_nanos(1);
-        self.free_at = self.free_at.max(now - self.catch_up) + takes;
+        let octets = sent.octets + self.overhead;
+        let takes = pace.time_for(octets) - Span::from_nanos(1);
+        // XSTP-8.1.5
+        let latest = now + MAX_DEBT.max(pace.time_for(octets.max(MAX_DEBT_OCTETS)));
+        self.free_at = (self.free_at.max(now - self.catch_up) + takes).min(latest);
     }
 
     /// Checks the buffers of `connection`.

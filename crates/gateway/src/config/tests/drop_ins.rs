@@ -71,7 +71,7 @@ fn mistakes_name_the_file_and_its_line() {
     };
     at(&format!("\n{}", terminal("boat", OTHER)), "b.toml:2: terminal.name: found \"boat\" again");
     at(&format!("{}plan = \"lead\"\n", terminal("buoy", OTHER)), "b.toml:4: terminal.plan");
-    at("[link]\n", "b.toml:1: link: found a key that is not known here");
+    at("[link]\n", "b.toml:1: link: found an unknown key");
     at("[[terminal\n", "b.toml:1: (syntax)");
     at(
         &format!("{}preshared_key = \"{KEY}\"\n", terminal("buoy", OTHER)),
