@@ -120,6 +120,6 @@ mod tests {
         assert!(verdict.line().contains("holds") && verdict.line().contains("hub_back_s 1.250"));
         verdict.evaluate(Tally { started: 9, complete: 8, truncated: 1, ..Tally::default() });
         assert!(!verdict.passed());
-        assert!(verdict.line().contains("broken: what is cut short ends by a reset"));
+        assert!(verdict.line().contains("broken: incomplete transfers end by a reset"));
     }
 }

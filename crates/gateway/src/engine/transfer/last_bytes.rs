@@ -19,10 +19,12 @@ use units::{Instant, Span};
 
 /// Minimum and maximum interval between checks of the delivery, which is not reported by events.
 const CHECKS: (Span, Span) = (Span::from_millis(50), Span::from_secs(1));
-/// Maximum time without progress, except towards a stream that waits for the link: longer than a few
-/// retransmission timeouts of a socket's TCP, and than the turns of other streams on a slow link. A
-/// server that does not read prevents progress for ever.
-const PATIENCE: Span = Span::from_secs(10);
+/// Maximum time without progress towards a stream that does not wait for the link. A server that
+/// does not read prevents progress for ever.
+const STREAM_PATIENCE: Span = Span::from_secs(3);
+/// Maximum time without progress towards a socket: longer than a few retransmission timeouts of
+/// its TCP.
+const SOCKET_PATIENCE: Span = Span::from_secs(10);
 
 /// The end that receives the last bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +78,7 @@ pub(crate) struct LastBytes {
 impl LastBytes {
     /// Bytes of `pipe`, to an end that has `undelivered` octets already.
     pub(crate) fn new(now: Instant, pipe: Pipe, towards: Towards, undelivered: u64) -> Self {
-        let deadline = now + PATIENCE;
+        let deadline = now + patience(towards);
         let (written, since, progress_at) = (undelivered, now, now);
         Self { pipe, towards, since, written, delivered: 0, progress_at, deadline }
     }
@@ -122,9 +124,9 @@ impl LastBytes {
             // They have no more time.
         } else if delivered > self.delivered {
             (self.delivered, self.progress_at) = (delivered, now);
-            self.deadline = now + PATIENCE;
+            self.deadline = now + patience(self.towards);
         } else if sink.waits_for_link(now.since(self.progress_at)) {
-            self.deadline = now + PATIENCE;
+            self.deadline = now + patience(self.towards);
         }
         if self.pipe.is_over() && left == 0 {
             Progress::Delivered
@@ -133,6 +135,13 @@ impl LastBytes {
         } else {
             Progress::Pending(now + (now.since(self.since) / 4).clamp(CHECKS.0, CHECKS.1))
         }
+    }
+}
+
+fn patience(towards: Towards) -> Span {
+    match towards {
+        Towards::Socket => SOCKET_PATIENCE,
+        Towards::Stream => STREAM_PATIENCE,
     }
 }
 
@@ -252,14 +261,16 @@ mod tests {
 
     #[test]
     fn receivers_that_take_nothing_are_given_up() {
-        for towards in [Towards::Socket, Towards::Stream] {
+        for (towards, patience) in
+            [(Towards::Socket, SOCKET_PATIENCE), (Towards::Stream, STREAM_PATIENCE)]
+        {
             let (mut source, mut sink) =
                 (Source { left: 100 }, Taker { held: 7, room: 7, waits: false });
             let mut last = LastBytes::new(Instant::ZERO, broken(), towards, 7);
             let mut run =
                 |now| last.run(now, &mut source, &mut sink, &mut [0; 64], &mut Tally::default());
-            let end = Instant::ZERO + PATIENCE;
-            let before = Instant::ZERO + (PATIENCE - Span::from_millis(1));
+            let end = Instant::ZERO + patience;
+            let before = Instant::ZERO + (patience - Span::from_millis(1));
             assert!(matches!(run(before), Progress::Pending(_)));
             assert_eq!(run(end), Progress::Expired);
         }
