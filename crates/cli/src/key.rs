@@ -56,7 +56,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         }
         Command::Rotate { config } => {
             let public = gateway::enrolment::rotate(config).map_err(|error| error.to_string())?;
-            let instance = config.file_stem().unwrap_or_default().to_string_lossy();
+            let instance = values::unit_instance(config);
             values::print(&format!("{public}\nnext: systemctl restart bentpipe@{instance}\n"))
         }
         Command::Preshared { file } => gateway::generate_preshared_key(file).map_err(message),

@@ -69,13 +69,8 @@ struct Expiry {
 
 impl Expiry {
     fn unix_s(&self) -> u64 {
-        now_unix_s() + self.hours * 3600
+        Clock::unix_s() + self.hours * 3600
     }
-}
-
-fn now_unix_s() -> u64 {
-    let clock = Clock::new();
-    (clock.epoch_unix_ns() + clock.now().as_nanos()) / 1_000_000_000
 }
 
 /// Changes or lists the sites of a hub.
@@ -112,8 +107,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
 
 /// Returns the state file of the package's unit.
 fn package_state(config: &Path) -> PathBuf {
-    let instance = config.file_stem().unwrap_or_default();
-    Path::new("/var/lib/bentpipe").join(instance).join("peers.toml")
+    Path::new("/var/lib/bentpipe").join(values::unit_instance(config)).join("peers.toml")
 }
 
 /// The token alone goes to standard output, for scripts.
@@ -123,7 +117,7 @@ fn print_token(token: &Token, config: &Path) -> Outcome {
 }
 
 fn remind(config: &Path) {
-    let instance = config.file_stem().unwrap_or_default().to_string_lossy();
+    let instance = values::unit_instance(config);
     let text = format!("applied by the next reload: systemctl reload bentpipe@{instance}\n");
     values::write_briefly(std::io::stderr(), text);
 }
@@ -141,7 +135,7 @@ fn row(Site { name, plan, state }: &Site) -> Row<'_> {
     let (state, public_key, token_until) = match state {
         SiteState::Configured(key) => ("configured", Some(key.to_string()), None),
         SiteState::Registered(key) => ("enrolled", Some(key.to_string()), None),
-        SiteState::Token(until) if *until <= now_unix_s() => {
+        SiteState::Token(until) if *until <= Clock::unix_s() => {
             ("token expired", None, Some(enrolment::utc(*until)))
         }
         SiteState::Token(until) => ("token", None, Some(enrolment::utc(*until))),

@@ -86,6 +86,11 @@ pub fn print(text: &str) -> Result<(), String> {
     }
 }
 
+/// Returns the instance of the systemd unit `bentpipe@` that runs the configuration at `config`.
+pub(crate) fn unit_instance(config: &Path) -> String {
+    config.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -64,6 +64,11 @@ impl Clock {
         best + self.epoch_ns
     }
 
+    /// Seconds since 1970, by the wall clock.
+    pub fn unix_s() -> u64 {
+        read(libc::CLOCK_REALTIME) / 1_000_000_000
+    }
+
     /// Processor time of this thread.
     pub fn thread_time() -> Span {
         Span::from_nanos(read(libc::CLOCK_THREAD_CPUTIME_ID))

@@ -8,9 +8,7 @@ use rt::Clock;
 const EARLIEST: u64 = 1_767_225_600;
 
 pub(super) fn check(diagnosis: &mut Diagnosis) {
-    let clock = Clock::new();
-    let unix_s = (clock.epoch_unix_ns() + clock.now().as_nanos()) / 1_000_000_000;
-    check_at(diagnosis, unix_s, is_synchronized());
+    check_at(diagnosis, Clock::unix_s(), is_synchronized());
 }
 
 pub(super) fn check_at(diagnosis: &mut Diagnosis, unix_s: u64, synchronized: Option<bool>) {

@@ -167,7 +167,7 @@ pub(super) fn is_near(difference: f64, slack: f64, half: f64) -> bool {
 
 impl Measured {
     /// Compares `live` with `simulated`, the same cell computed from different results: its number,
-    /// or each number that its criterion compares.
+    /// or each number that its criterion compares. Without a number the verdicts have to be the same.
     pub(super) fn new(simulated: &Cell, live: &Cell) -> Self {
         let half = |ends: Option<[f64; 2]>| ends.map_or(0.0, |[low, high]| (high - low) / 2.0);
         let near = |(ours, measured): ((f64, f64), (f64, f64))| {
@@ -180,7 +180,10 @@ impl Measured {
             }
         };
         let (ours, measured) = (numbers(simulated), numbers(live));
-        let agrees = ours.len() == measured.len() && ours.into_iter().zip(measured).all(near);
+        let agrees = match ours.len() {
+            0 if measured.is_empty() => simulated.verdict == live.verdict,
+            count => count == measured.len() && ours.into_iter().zip(measured).all(near),
+        };
         Self {
             value: live.ours.clone(),
             ci95: live.ci95,
@@ -246,6 +249,12 @@ mod tests {
         assert!(
             !agrees(&claim([9.0, 32.0]), &claim([87.0, 32.0])),
             "the same verdict is not enough"
+        );
+        let words = |verdict| Cell { compared: Vec::new(), verdict, ..claim([9.0, 32.0]) };
+        assert!(agrees(&words(Verdict::Agrees), &words(Verdict::Agrees)));
+        assert!(
+            !agrees(&words(Verdict::Agrees), &words(Verdict::Differs)),
+            "nothing else to compare"
         );
     }
 

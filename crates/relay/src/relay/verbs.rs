@@ -250,11 +250,6 @@ impl Relay {
         self.session.as_ref().and_then(Session::srtt)
     }
 
-    /// Returns the smoothed RTT, or the configured one before the first sample.
-    pub fn expected_round_trip(&self) -> Span {
-        self.round_trip().unwrap_or(self.config.initial_rtt)
-    }
-
     /// Returns the path metrics that the present or last session has measured, to be cached for the
     /// next one. Cached metrics with which it started are not returned.
     pub fn path_metrics(&self) -> Option<PathMetrics> {

@@ -176,15 +176,6 @@ impl StarReport {
         all.map(|(_, took)| took.as_secs_f64()).fold(0.0, f64::max)
     }
 
-    /// Quantile `share` of the response time in seconds; 0 without objects.
-    pub fn quantile_s(&self, share: f64) -> f64 {
-        let all = self.sites.iter().flat_map(|site| &site.responses);
-        let mut all: Vec<Span> = all.map(|&(_, took)| took).collect();
-        all.sort_unstable();
-        let place = (share * all.len() as f64) as usize;
-        all.get(place.min(all.len().saturating_sub(1))).map_or(0.0, |took| took.as_secs_f64())
-    }
-
     /// Rate of IP packets on the forward link in bit/s.
     pub fn down_bps(&self) -> f64 {
         self.down as f64 * 8.0 / self.duration.as_secs_f64()

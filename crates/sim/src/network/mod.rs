@@ -236,13 +236,6 @@ impl Network {
         &self.fabric.lines[link.index()].delivered[direction as usize]
     }
 
-    /// Replaces a link's meters by copies of `meter`, which should be empty.
-    pub fn set_meters(&mut self, link: LinkId, meter: &Meter) {
-        let line = &mut self.fabric.lines[link.index()];
-        line.offered = [(); 2].map(|()| meter.clone());
-        line.delivered = [(); 2].map(|()| meter.clone());
-    }
-
     /// Sets the MTU of a link in octets. The node before it answers larger TCP segments with
     /// [`TooBig`].
     pub fn set_mtu(&mut self, link: LinkId, mtu: Option<u16>) {

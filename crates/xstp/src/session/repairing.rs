@@ -62,7 +62,7 @@ impl Repairing {
         self.percent.is_some() && self.flight < MAX_FLIGHT && self.loss.ppm() > 0
     }
 
-    /// Until [`resume`](Self::resume) packets are not shortened. Returns its argument.
+    /// Packets are not shortened until [`resume`](Self::resume), which takes the returned value.
     pub(super) fn suspend(&mut self) -> u32 {
         core::mem::replace(&mut self.flight, MAX_FLIGHT)
     }

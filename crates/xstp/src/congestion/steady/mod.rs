@@ -64,7 +64,7 @@ const LOW_JITTER_US: i64 = 1_000;
 const MIN_SAMPLES: usize = 3;
 /// Octets of a packet with a POLL or STAT.
 const CONTROL_OCTETS: u64 = 80;
-/// Octets in whose time at the rate of a ramp without data the session is idle.
+/// A session without data for longer than these octets take at the rate of a ramp is idle.
 const MIN_IDLE_OCTETS: u64 = 3_000;
 
 #[derive(Clone, Copy, Debug)]

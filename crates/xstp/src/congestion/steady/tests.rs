@@ -223,10 +223,8 @@ fn a_ramp_ends_although_each_packet_is_acknowledged_before_the_next_is_due() {
         initial_rate: Some(BitRate::from_kbps(16)),
         ..SessionConfig::gateway(BitRate::from_kbps(64))
     };
-    let delay = Span::from_millis(20);
-    let mut rig =
-        Rig::new(&config, |_| Link { bps: 64_000, delay: Span::from_millis(20), ..USUAL });
-    rig.back = delay;
+    let link = |_| Link { bps: 64_000, delay: Span::from_millis(20), ..USUAL };
+    let mut rig = Rig { back: Span::from_millis(20), ..Rig::new(&config, link) };
     rig.run(30_000);
     assert!(rig.run(60_000) >= 48, "{}", rig.steady.mode(Instant::ZERO));
 }
