@@ -77,9 +77,9 @@ fn seeds_of_fixed_defects_have_no_violation() {
         // On a path of 16 kbit/s and less each packet is acknowledged before the next is due: a ramp
         // never ended, and path MTU probes delayed data for minutes.
         27109, 30924, 52926,
-        // A queue of 100 ms on a path of 10 ms was an outage, and clients were refused at once.
-        85169, // Trains without an estimate were followed by 12 Mbit/s over 64 kbit/s.
-        91348,
+        // A queue of 100 ms on a path of 10 ms was an outage, and clients were refused at once; trains
+        // without an estimate were followed by 12 Mbit/s over 64 kbit/s.
+        85169, 91348,
     ];
     for seed in found {
         if let Err(violation) = run(seed) {
