@@ -12,6 +12,7 @@
 //! with the errors of the kernel. Time is an argument of the engine's methods.
 
 use crate::Limits;
+pub(crate) use crate::intercept::LocalAddress;
 use crate::intercept::{ReceiveStatus, Syn};
 use crate::report::UdpCounters;
 use relay::{Families, RefuseReason};
@@ -82,12 +83,11 @@ pub(crate) trait Host: fmt::Debug + Send {
     /// Does not report the readiness of `socket` any more.
     fn unwatch(&mut self, socket: SocketId);
 
-    /// Begins to connect to `server`, from the address `client` if one is given. The outcome is
-    /// read with [`TcpSocket::take_error`] and [`TcpSocket::is_connected`].
+    /// Begins to connect to `server` from the address `local`. The outcome is read with [`TcpSocket::take_error`] and [`TcpSocket::is_connected`].
     ///
     /// # Errors
     /// Those of `connect` that are known at once, and those of having no descriptor.
-    fn connect(&mut self, client: Option<SocketAddr>, server: SocketAddr) -> io::Result<Socket>;
+    fn connect(&mut self, local: LocalAddress, server: SocketAddr) -> io::Result<Socket>;
 
     /// As [`Host::connect`], and applies `tune` to the kernel's socket before its first packet.
     ///
@@ -95,7 +95,7 @@ pub(crate) trait Host: fmt::Debug + Send {
     /// As [`Host::connect`], and those of `tune`.
     fn connect_tuned(
         &mut self,
-        client: Option<SocketAddr>,
+        local: LocalAddress,
         server: SocketAddr,
         tune: &dyn Fn(BorrowedFd<'_>) -> io::Result<()>,
     ) -> io::Result<Socket>;
