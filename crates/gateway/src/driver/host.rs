@@ -24,12 +24,22 @@ pub(crate) struct KernelHost {
 impl Host for KernelHost {
     fn watch(&mut self, socket: SocketId, source: Source) -> io::Result<()> {
         let interest = match source {
-            Source::Datagrams(_) | Source::Connection(_) => Interest::READABLE | Interest::WRITABLE,
-            Source::Names | Source::HeldSyns | Source::Packets | Source::Listener(_) => {
-                Interest::READABLE
-            }
+            Source::Connection(_) => Interest::READABLE | Interest::WRITABLE,
+            Source::Datagrams(_)
+            | Source::Names
+            | Source::HeldSyns
+            | Source::Packets
+            | Source::Listener(_) => Interest::READABLE,
         };
         self.registry.register(&mut SourceFd(&socket.0), super::token(source), interest)
+    }
+
+    fn watch_writable(&self, socket: SocketId, source: Source, writable: bool) -> io::Result<()> {
+        let interest = match writable {
+            true => Interest::READABLE | Interest::WRITABLE,
+            false => Interest::READABLE,
+        };
+        self.registry.reregister(&mut SourceFd(&socket.0), super::token(source), interest)
     }
 
     fn unwatch(&mut self, socket: SocketId) {

@@ -80,6 +80,14 @@ pub(crate) trait Host: fmt::Debug + Send {
     /// The kernel's, for want of memory or where the socket is watched already.
     fn watch(&mut self, socket: SocketId, source: Source) -> io::Result<()>;
 
+    /// Sets whether room in the send buffer of the datagram socket `socket` is reported, which at
+    /// first it is not: each datagram that leaves the buffer would be reported. Room that is there
+    /// already is reported.
+    ///
+    /// # Errors
+    /// The kernel's, for want of memory.
+    fn watch_writable(&self, socket: SocketId, source: Source, writable: bool) -> io::Result<()>;
+
     /// Does not report the readiness of `socket` any more.
     fn unwatch(&mut self, socket: SocketId);
 

@@ -52,9 +52,13 @@ impl Host for MemoryHost {
         Ok(())
     }
 
+    fn watch_writable(&self, _: SocketId, _: Source, _: bool) -> io::Result<()> {
+        Ok(())
+    }
+
     fn unwatch(&mut self, _: SocketId) {}
 
-    fn connect(&mut self, client: Option<SocketAddr>, server: SocketAddr) -> io::Result<Socket> {
+    fn connect(&mut self, local: LocalAddress, server: SocketAddr) -> io::Result<Socket> {
         let mut net = self.net.net();
         if let Some(error) = net.fault(Call::Connect) {
             net.faults.affected_servers.insert(server);
