@@ -96,6 +96,11 @@ fn ports(found: &mut Findings, config: &Config) {
             try_one("intercept.port", address, Type::STREAM);
         }
     }
+    if let Role::Hub(section) = &config.role {
+        for &address in &section.source_addresses {
+            try_one("hub.source_addresses", SocketAddr::new(address, 0), Type::STREAM);
+        }
+    }
     if let Role::Single(section) = &config.role {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, section.port));
         try_one("single.port", address, Type::STREAM);

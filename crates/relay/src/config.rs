@@ -18,6 +18,12 @@ pub const MIN_MTU: usize = 576;
 /// times four, because control traffic is limited to a quarter of the rate.
 pub(crate) const WORD: u64 = 400;
 
+/// Round trips at the path's rate that a pool is sized for: a stream's window has eight, and one
+/// stream is granted two fifths of a pool.
+pub(crate) const POOL_ROUND_TRIPS: u64 = 16;
+/// Size up to which a pool does not depend on the path, bytes.
+pub(crate) const PATH_POOL_MIN: u64 = 64 << 20;
+
 /// The controller of a relay's sending rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Control {
@@ -188,22 +194,22 @@ impl RelayConfig {
         self
     }
 
-    /// Sets the rates of both directions, and sizes the buffers for the known ones: twice a window
-    /// of eight round trips of 600 ms, and shared credit for 1.5 s plus the time of a credit update
-    /// on a low-rate path to the peer.
+    /// Sets the rates of both directions, and the maximum size of the buffers for the known ones:
+    /// twice a window of eight round trips of 600 ms, and shared credit for 1.5 s plus the time of a
+    /// credit update on a low-rate path to the peer. With a measured round trip the buffers are
+    /// smaller, but not below 64 MiB.
     #[must_use]
     pub fn with_rates(mut self, send: Option<BitRate>, receive: Option<BitRate>) -> Self {
         (self.send_rate, self.receive_rate) = (send, receive);
-        let least = 64 << 20;
         if let Some(rate) = receive {
             let word = send.map_or(Span::ZERO, |rate| rate.time_for(WORD * 2));
             let young = rate.bytes_in(Span::from_millis(1_500) + word);
             self.shared_credit = young.next_multiple_of(1024).clamp(1 << 20, 256 << 20);
-            let old = rate.bytes_in(Span::from_secs(10)).max(least);
+            let old = rate.bytes_in(Span::from_secs(10)).max(PATH_POOL_MIN);
             self.receive_pool = old + self.shared_credit;
         }
         if let Some(rate) = send {
-            self.send_pool = rate.bytes_in(Span::from_secs(10)).max(least);
+            self.send_pool = rate.bytes_in(Span::from_secs(10)).max(PATH_POOL_MIN);
         }
         self
     }

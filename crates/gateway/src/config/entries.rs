@@ -355,6 +355,7 @@ fn hub_entries(all: &mut Entries, section: &HubSection) {
     let HubSection {
         id,
         source,
+        source_addresses,
         clients,
         interfaces,
         destinations: Destinations { allow, deny },
@@ -369,6 +370,7 @@ fn hub_entries(all: &mut Entries, section: &HubSection) {
     put(all, "mac.socket", optional(mac.as_ref().map(|path| path.display()), "none"));
     put(all, "hub.id", id.clone());
     put(all, "hub.source", source_word(*source).into());
+    put(all, "hub.source_addresses", list(source_addresses));
     put(all, "hub.interfaces", list(interfaces));
     put(all, "hub.clients", list(clients));
     put(all, "hub.allow", list(allow));

@@ -57,7 +57,7 @@ pub use log::{LogFormat, LogLevel, LogSection};
 pub(crate) use merged::Change;
 use reader::Reader;
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use units::Span;
 
@@ -218,6 +218,9 @@ pub struct HubSection {
     pub id: String,
     /// The source address of connections to servers.
     pub source: SourceMode,
+    /// This host's addresses for connections to servers; if none is of a server's family, the
+    /// routing table selects one.
+    pub source_addresses: Vec<IpAddr>,
     /// Client addresses that terminals may use as source addresses; empty: any.
     pub clients: Vec<Prefix>,
     /// Interfaces towards the servers, for replies to client addresses; empty: all.
@@ -316,6 +319,7 @@ impl Default for HubSection {
         Self {
             id: "hub".into(),
             source: SourceMode::Own,
+            source_addresses: Vec::new(),
             clients: Vec::new(),
             interfaces: Vec::new(),
             destinations: Destinations::default(),

@@ -2,6 +2,7 @@
 
 use super::reader::{Item, Reader, Section};
 use crate::reach::{Destinations, Rule};
+use std::net::IpAddr;
 
 /// Expected form of a rule, for messages.
 const RULE: &str = "a network, or \"any\", with or without ports, such as \"10.0.0.0/8\", \
@@ -27,6 +28,14 @@ pub(super) fn read_guarded(
 ) -> Option<bool> {
     const WORDS: [(&str, bool); 2] = [("deny", true), ("allow", false)];
     section.or(reader, "own_addresses", usual, |reader, item| item.word(reader, &WORDS))
+}
+
+/// Reads an address of this host.
+pub(super) fn source_address(reader: &mut Reader<'_>, item: Item<'_>) -> Option<IpAddr> {
+    item.parsed(reader, "a host's address, such as \"192.0.2.1\"", |text| {
+        let address: IpAddr = text.parse().ok()?;
+        (!address.is_unspecified() && !address.is_multicast()).then_some(address)
+    })
 }
 
 fn rules(reader: &mut Reader<'_>, item: Item<'_>) -> Option<Vec<Rule>> {

@@ -363,6 +363,8 @@ fn read_hub(
     };
     let id = section.or(reader, "id", usual.id, id);
     let source = section.or(reader, "source", SourceMode::Own, |r, i| i.word(r, &SOURCES));
+    let source_addresses =
+        section.or(reader, "source_addresses", Vec::new(), |r, i| i.list(r, reach::source_address));
     let clients = section.or(reader, "clients", Vec::new(), |r, i| i.list(r, network));
     let interfaces = section.or(reader, "interfaces", Vec::new(), |r, i| i.list(r, interface));
     let destinations = reach::read_destinations(reader, &mut section);
@@ -378,6 +380,7 @@ fn read_hub(
     Some(HubSection {
         id: id?,
         source: source?,
+        source_addresses: source_addresses?,
         clients: clients?,
         interfaces: interfaces?,
         destinations: destinations?,

@@ -3,9 +3,8 @@
 use super::route;
 use super::tcp::KernelTcp;
 use super::udp::KernelUdp;
-use crate::engine::{DatagramSocket, Host, Route, Socket, SocketId, Source};
+use crate::engine::{DatagramSocket, Host, LocalAddress, Route, Socket, SocketId, Source};
 use crate::{host, intercept};
-use mio::net::TcpStream;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry};
 use relay::Families;
@@ -25,12 +24,22 @@ pub(crate) struct KernelHost {
 impl Host for KernelHost {
     fn watch(&mut self, socket: SocketId, source: Source) -> io::Result<()> {
         let interest = match source {
-            Source::Datagrams(_) | Source::Connection(_) => Interest::READABLE | Interest::WRITABLE,
-            Source::Names | Source::HeldSyns | Source::Packets | Source::Listener(_) => {
-                Interest::READABLE
-            }
+            Source::Connection(_) => Interest::READABLE | Interest::WRITABLE,
+            Source::Datagrams(_)
+            | Source::Names
+            | Source::HeldSyns
+            | Source::Packets
+            | Source::Listener(_) => Interest::READABLE,
         };
         self.registry.register(&mut SourceFd(&socket.0), super::token(source), interest)
+    }
+
+    fn watch_writable(&self, socket: SocketId, source: Source, writable: bool) -> io::Result<()> {
+        let interest = match writable {
+            true => Interest::READABLE | Interest::WRITABLE,
+            false => Interest::READABLE,
+        };
+        self.registry.reregister(&mut SourceFd(&socket.0), super::token(source), interest)
     }
 
     fn unwatch(&mut self, socket: SocketId) {
@@ -39,21 +48,18 @@ impl Host for KernelHost {
         }
     }
 
-    fn connect(&mut self, client: Option<SocketAddr>, server: SocketAddr) -> io::Result<Socket> {
-        match client {
-            Some(client) => intercept::connect_from(client, server).map(KernelTcp::from_std),
-            None => TcpStream::connect(server).map(KernelTcp::from_mio),
-        }
+    fn connect(&mut self, local: LocalAddress, server: SocketAddr) -> io::Result<Socket> {
+        self.connect_tuned(local, server, &|_| Ok(()))
     }
 
     fn connect_tuned(
         &mut self,
-        client: Option<SocketAddr>,
+        local: LocalAddress,
         server: SocketAddr,
         tune: &dyn Fn(BorrowedFd<'_>) -> io::Result<()>,
     ) -> io::Result<Socket> {
         let prepare = |socket: &socket2::Socket| tune(socket.as_fd());
-        intercept::connect_prepared(client, server, prepare).map(KernelTcp::from_std)
+        intercept::connect_prepared(local, server, prepare).map(KernelTcp::from_std)
     }
 
     fn bind(

@@ -122,7 +122,8 @@ impl DatagramSocket for KernelUdp {
                 answered_from.note(meta.addr, here, from_peer);
             }
         }
-        Ok(true)
+        // With fewer messages than buffers recvmmsg(2) has emptied the socket.
+        Ok(filled == RECEIVE_BUFFERS)
     }
 
     fn send(&mut self, destination: SocketAddr, contents: &[u8], segment_size: usize) -> Sent {

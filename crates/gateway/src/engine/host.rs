@@ -12,6 +12,7 @@
 //! with the errors of the kernel. Time is an argument of the engine's methods.
 
 use crate::Limits;
+pub(crate) use crate::intercept::LocalAddress;
 use crate::intercept::{ReceiveStatus, Syn};
 use crate::report::UdpCounters;
 use relay::{Families, RefuseReason};
@@ -79,15 +80,22 @@ pub(crate) trait Host: fmt::Debug + Send {
     /// The kernel's, for want of memory or where the socket is watched already.
     fn watch(&mut self, socket: SocketId, source: Source) -> io::Result<()>;
 
+    /// Sets whether room in the send buffer of the datagram socket `socket` is reported, which at
+    /// first it is not: each datagram that leaves the buffer would be reported. Room that is there
+    /// already is reported.
+    ///
+    /// # Errors
+    /// The kernel's, for want of memory.
+    fn watch_writable(&self, socket: SocketId, source: Source, writable: bool) -> io::Result<()>;
+
     /// Does not report the readiness of `socket` any more.
     fn unwatch(&mut self, socket: SocketId);
 
-    /// Begins to connect to `server`, from the address `client` if one is given. The outcome is
-    /// read with [`TcpSocket::take_error`] and [`TcpSocket::is_connected`].
+    /// Begins to connect to `server` from the address `local`. The outcome is read with [`TcpSocket::take_error`] and [`TcpSocket::is_connected`].
     ///
     /// # Errors
     /// Those of `connect` that are known at once, and those of having no descriptor.
-    fn connect(&mut self, client: Option<SocketAddr>, server: SocketAddr) -> io::Result<Socket>;
+    fn connect(&mut self, local: LocalAddress, server: SocketAddr) -> io::Result<Socket>;
 
     /// As [`Host::connect`], and applies `tune` to the kernel's socket before its first packet.
     ///
@@ -95,7 +103,7 @@ pub(crate) trait Host: fmt::Debug + Send {
     /// As [`Host::connect`], and those of `tune`.
     fn connect_tuned(
         &mut self,
-        client: Option<SocketAddr>,
+        local: LocalAddress,
         server: SocketAddr,
         tune: &dyn Fn(BorrowedFd<'_>) -> io::Result<()>,
     ) -> io::Result<Socket>;

@@ -6,11 +6,12 @@
 //! ```
 
 use crate::engine::connect::server_connect::{Reached, ServerConnect, reason_of};
+use crate::engine::connect::source_addresses::{SourceAddresses, is_out_of_ports};
 use crate::engine::connect::terminal_admission::Admission;
 use crate::engine::defect::{self, Defect};
 use crate::engine::forward::PacketDenied;
-use crate::engine::host::{Host, Socket, Source};
-use crate::engine::limits::client_network::client_network;
+use crate::engine::host::Source;
+use crate::engine::limits::client_network::{self, client_network};
 use crate::engine::limits::rates::QuotaOwner;
 use crate::engine::limits::slots::reserve::is_out_of_descriptors;
 use crate::engine::pair::Role;
@@ -29,7 +30,6 @@ use crate::proxy::RefuseReason;
 use crate::{Commitment, HubSection, SourceMode};
 use relay::Service;
 use relay::{DisconnectReason, Event, ResetReason, Target};
-use std::io;
 use std::net::IpAddr;
 use std::net::SocketAddr;
 use units::Instant;
@@ -84,12 +84,15 @@ pub(crate) struct HubConnect {
     server: ServerConnect,
     /// The client's own address, from which to connect.
     source: Option<SocketAddr>,
+    /// The owner of the client's connections.
+    owner: relay::Owner,
 }
 
 /// State of a hub.
 #[derive(Debug)]
 pub(crate) struct Hub {
     pub(crate) source: SourceMode,
+    pub(crate) source_addresses: SourceAddresses,
     pub(crate) admission: Admission,
     /// Notifier of a MAC scheduler, if one is configured.
     pub(crate) scheduler: Option<SchedulerNotifier>,
@@ -107,7 +110,8 @@ impl Hub {
             config.mac.as_ref().and_then(|path| SchedulerNotifier::new(path, &config.id));
         let (classes, commitments) = (Classes::new(&config.classes), Vec::new());
         let (source, families) = (config.source, FamilyWatch::default());
-        Self { source, admission, classes, scheduler, commitments, families }
+        let source_addresses = SourceAddresses::new(&config.source_addresses);
+        Self { source, source_addresses, admission, classes, scheduler, commitments, families }
     }
 
     fn opened(&mut self, core: &mut HubCore, now: Instant, key: StreamKey, target: Target) {
@@ -143,7 +147,8 @@ impl Hub {
             relay::Destination::Name(_, port) => *port,
         };
         let server = ServerConnect::new(now, port, core.limits.connect);
-        let onward = HubConnect { server, source: client };
+        let stream_owner = client_network::owner(target.source, core.limits.ipv6_prefix);
+        let onward = HubConnect { server, source: client, owner: stream_owner };
         let index = core.add(None, Some(key), HubStage::Connecting(Box::new(onward)));
         core.connections[index].info = info;
         core.hold(now, index, slot_owner, quota_owner.clone());
@@ -163,14 +168,16 @@ impl Hub {
     fn connecting(&mut self, core: &mut HubCore, now: Instant, index: usize) {
         let connection = &mut core.connections[index];
         let HubStage::Connecting(onward) = &mut connection.stage else { return };
-        let HubConnect { server, source } = &mut **onward;
+        let HubConnect { server, source, owner } = &mut **onward;
         let reached = server.turn(now, |address| {
             // The policy is applied to the address that is connected to, not to the name.
             if !self.admission.may_reach(now, connection.quota_owner.as_ref(), address) {
                 return Err(RefuseReason::Policy);
             }
             core.counters.connect_attempts += 1;
-            let started = start(&mut *core.host, *source, address).and_then(|(socket, own)| {
+            let started =
+                self.source_addresses.connect(now, &mut *core.host, (*source, *owner), address);
+            let started = started.and_then(|(socket, own)| {
                 core.counters.source_fallbacks += u64::from(own && source.is_some());
                 // The same source: news of any of the sockets is a turn for all of them.
                 // An attempt that is given up when its server has just accepted is reset, not
@@ -188,6 +195,8 @@ impl Hub {
                     core.slots.descriptors_ran_out(now);
                     core.slots.restore_reserve();
                     core.counters.limited("descriptors");
+                } else if is_out_of_ports(&error) {
+                    core.counters.limited("ports");
                 }
                 reason_of(&error)
             })
@@ -370,23 +379,6 @@ fn owner(terminal: QuotaOwner, client: Option<SocketAddr>, ipv6_prefix: u32) -> 
     };
     let client = client.map(|client| client_network(client.ip(), ipv6_prefix));
     Owner { terminal: name, client: client.map_or(terminal, QuotaOwner::Client) }
-}
-
-/// Starts connecting. The flag is true if the socket uses the hub's own source address.
-fn start(
-    host: &mut dyn Host,
-    source: Option<SocketAddr>,
-    address: SocketAddr,
-) -> io::Result<(Socket, bool)> {
-    if let Some(source) = source.filter(|source| source.is_ipv4() == address.is_ipv4()) {
-        match host.connect(Some(source), address) {
-            Ok(socket) => return Ok((socket, false)),
-            Err(error) => {
-                tracing::debug!(%source, %address, %error, "connecting from the client's address failed");
-            }
-        }
-    }
-    host.connect(None, address).map(|socket| (socket, true))
 }
 
 fn refuse(core: &mut HubCore, index: usize, reason: RefuseReason) {

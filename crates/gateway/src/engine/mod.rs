@@ -45,8 +45,8 @@ use units::{BitRate, Instant, Span};
 pub(crate) use accept::listener::{Kind, Listener};
 pub(crate) use connect::terminal_admission::Admission;
 pub(crate) use host::{
-    Close, DatagramSocket, Descriptors, HeldSyns, Host, ListenSocket, Readiness, Reserve, Route,
-    Sent, Socket, SocketId, Source, TcpSocket,
+    Close, DatagramSocket, Descriptors, HeldSyns, Host, ListenSocket, LocalAddress, Readiness,
+    Reserve, Route, Sent, Socket, SocketId, Source, TcpSocket,
 };
 #[cfg(any(test, feature = "simulation"))]
 pub(crate) use lifecycle::held::Held;

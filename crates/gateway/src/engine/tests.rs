@@ -18,6 +18,7 @@ mod outages;
 mod passing;
 mod paths;
 mod places;
+mod ports;
 mod refusals;
 mod reload;
 mod security;

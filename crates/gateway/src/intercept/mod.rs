@@ -55,6 +55,7 @@ pub use prefix::{PortRange, Prefix};
 pub(crate) use ruleset::LONGEST_LIST;
 pub(crate) use ruleset::number_of;
 pub use ruleset::{ConfirmRule, ConfirmRules, HubRules, TerminalRules};
+pub(crate) use socket::LocalAddress;
 pub(crate) use socket::connect_prepared;
 pub use socket::{Listeners, connect_from, listen, original_destination};
 

@@ -2,12 +2,35 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
 
 use crate::service::handed;
 use socket2::{Domain, Protocol, Socket, Type};
 
 /// Length of the accept queue; the kernel's own limit may be lower.
 const BACKLOG: i32 = 4096;
+
+/// The local address of a connection to a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LocalAddress {
+    /// The one that the routing table selects.
+    Any,
+    /// An address of this host.
+    Own(IpAddr),
+    /// A client's, which is not this host's, and its port unless another connection has it.
+    Client(SocketAddr),
+}
+
+impl LocalAddress {
+    /// Returns the address, if one is given.
+    pub(crate) fn ip(self) -> Option<IpAddr> {
+        match self {
+            Self::Any => None,
+            Self::Own(address) => Some(address),
+            Self::Client(client) => Some(client.ip()),
+        }
+    }
+}
 
 /// The listeners of a terminal gateway's interception.
 #[derive(Debug)]
@@ -66,44 +89,49 @@ pub fn original_destination(local: SocketAddr, listener: SocketAddr) -> Option<S
 /// # Errors
 /// The kernel's; `EPERM` without `CAP_NET_ADMIN`, `ENETUNREACH` without a route to the server.
 pub fn connect_from(client: SocketAddr, server: SocketAddr) -> io::Result<TcpStream> {
-    connect_prepared(Some(client), server, |_| Ok(()))
+    connect_prepared(LocalAddress::Client(client), server, |_| Ok(()))
 }
 
-/// As [`connect_from`], or from the host's own address where there is no `source`; `prepare` is
+/// Starts connecting to `server` from the address `local`, as [`connect_from`] does; `prepare` is
 /// applied before the first packet is sent.
 pub(crate) fn connect_prepared(
-    source: Option<SocketAddr>,
+    local: LocalAddress,
     server: SocketAddr,
     prepare: impl Fn(&Socket) -> io::Result<()>,
 ) -> io::Result<TcpStream> {
-    match connect_once(source, server, &prepare) {
+    match (connect_once(local, server, &prepare), local) {
         // A client may use one port for several servers, or reuse it immediately.
-        Err(error)
-            if matches!(error.raw_os_error(), Some(libc::EADDRINUSE | libc::EADDRNOTAVAIL)) =>
+        (Err(error), LocalAddress::Client(client))
+            if client.port() != 0
+                && matches!(error.raw_os_error(), Some(libc::EADDRINUSE | libc::EADDRNOTAVAIL)) =>
         {
-            match source.filter(|source| source.port() != 0) {
-                Some(source) => {
-                    connect_once(Some(SocketAddr::new(source.ip(), 0)), server, &prepare)
-                }
-                None => Err(error),
-            }
+            let local = LocalAddress::Client(SocketAddr::new(client.ip(), 0));
+            connect_once(local, server, &prepare)
         }
-        result => result,
+        (result, _) => result,
     }
 }
 
 fn connect_once(
-    source: Option<SocketAddr>,
+    local: LocalAddress,
     server: SocketAddr,
     prepare: &impl Fn(&Socket) -> io::Result<()>,
 ) -> io::Result<TcpStream> {
-    let socket = match source {
-        Some(source) => {
-            let socket = transparent_socket(source.ip())?;
-            socket.bind(&source.into())?;
+    let socket = match local {
+        LocalAddress::Any => tcp_socket(server.ip())?,
+        LocalAddress::Own(address) => {
+            let socket = tcp_socket(address)?;
+            bind_address(&socket, address)?;
             socket
         }
-        None => tcp_socket(server.ip())?,
+        LocalAddress::Client(client) => {
+            let socket = transparent_socket(client.ip())?;
+            match client.port() {
+                0 => bind_address(&socket, client.ip())?,
+                _ => socket.bind(&client.into())?,
+            }
+            socket
+        }
     };
     prepare(&socket)?;
     match socket.connect(&server.into()) {
@@ -124,6 +152,26 @@ fn transparent_socket(address: IpAddr) -> io::Result<Socket> {
     Ok(socket)
 }
 
+/// Binds to `address` and to no port (`IP_BIND_ADDRESS_NO_PORT`, ip(7)): `connect` selects one, which
+/// connections to other servers may have as well.
+fn bind_address(socket: &Socket, address: IpAddr) -> io::Result<()> {
+    let value: libc::c_int = 1;
+    // SAFETY: `value` is valid to read for the length given.
+    let status = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_IP,
+            libc::IP_BIND_ADDRESS_NO_PORT,
+            (&raw const value).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if status != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    socket.bind(&SocketAddr::new(address, 0).into())
+}
+
 fn set_transparent(socket: &Socket, address: IpAddr) -> io::Result<()> {
     match address {
         IpAddr::V4(_) => socket.set_ip_transparent_v4(true),
@@ -134,6 +182,32 @@ fn set_transparent(socket: &Socket, address: IpAddr) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::intercept::tests::{new_space, with_namespaces};
+
+    #[test]
+    fn connections_to_several_servers_share_the_ports_of_a_source_address() {
+        with_namespaces(|| {
+            let _space = new_space();
+            rt::netlink::sysctl("net.ipv4.ip_local_port_range", "40000 40001").unwrap();
+            for address in [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()] {
+                let servers = [50_000, 50_001].map(|port| SocketAddr::new(address, port));
+                let _listeners = servers.map(|server| TcpListener::bind(server).unwrap());
+                for local in
+                    [LocalAddress::Own(address), LocalAddress::Client(SocketAddr::new(address, 0))]
+                {
+                    let connect = |server| connect_prepared(local, server, |_| Ok(()));
+                    let open = [0, 1, 0, 1].map(|at| connect(servers[at]).unwrap());
+                    let error = connect(servers[0]).unwrap_err();
+                    assert_eq!(error.raw_os_error(), Some(libc::EADDRNOTAVAIL), "{local:?}");
+                    // Without a linger time of zero the ports would stay taken.
+                    let reset = |open: &TcpStream| {
+                        socket2::SockRef::from(open).set_linger(Some(std::time::Duration::ZERO))
+                    };
+                    open.iter().for_each(|open| reset(open).unwrap());
+                }
+            }
+        });
+    }
 
     #[test]
     fn a_direct_connection_has_no_destination() {

@@ -8,8 +8,8 @@ use super::net::{HELD_SYNS, LISTENERS, Net, Shared, conn_of, id_of};
 use super::udp::MemoryUdp;
 use crate::Limits;
 use crate::engine::{
-    Close, DatagramSocket, Descriptors, HeldSyns, Host, ListenSocket, Platform, Reserve, Route,
-    Socket, SocketId, Source, TcpSocket,
+    Close, DatagramSocket, Descriptors, HeldSyns, Host, ListenSocket, LocalAddress, Platform,
+    Reserve, Route, Socket, SocketId, Source, TcpSocket,
 };
 use crate::intercept::{ReceiveStatus, Syn};
 use crate::report::UdpCounters;
@@ -52,25 +52,29 @@ impl Host for MemoryHost {
         Ok(())
     }
 
+    fn watch_writable(&self, _: SocketId, _: Source, _: bool) -> io::Result<()> {
+        Ok(())
+    }
+
     fn unwatch(&mut self, _: SocketId) {}
 
-    fn connect(&mut self, client: Option<SocketAddr>, server: SocketAddr) -> io::Result<Socket> {
+    fn connect(&mut self, local: LocalAddress, server: SocketAddr) -> io::Result<Socket> {
         let mut net = self.net.net();
         if let Some(error) = net.fault(Call::Connect) {
             net.faults.affected_servers.insert(server);
             return Err(error);
         }
-        let id = net.connect(self.node, client, server)?;
+        let id = net.connect(self.node, local, server)?;
         Ok(Box::new(MemoryTcp { net: self.net.clone(), id }))
     }
 
     fn connect_tuned(
         &mut self,
-        client: Option<SocketAddr>,
+        local: LocalAddress,
         server: SocketAddr,
         _: &dyn Fn(BorrowedFd<'_>) -> io::Result<()>,
     ) -> io::Result<Socket> {
-        self.connect(client, server)
+        self.connect(local, server)
     }
 
     fn bind(

@@ -18,11 +18,13 @@ use super::figures::{Figure, Figures, MAIN, Series};
 use crate::LabError;
 use crate::live::{Gateway, UdpLink};
 use gateway::{PrivateKey, SystemEntropy};
+pub(super) use load::sessions;
 use load::{Downloads, Source};
 use rt::Clock;
 use serde::Serialize;
 use serde_json::Value;
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 use testbed::traffic::{self, FileServer, Way};
 pub(super) use texts::proxy;
@@ -130,7 +132,9 @@ pub struct UrgentReport {
 
 /// One-way delay.
 const DELAY: Span = Span::from_millis(270);
-/// Time limit until all terminals receive data.
+/// Time limit until all terminals have a session.
+const CONNECTED: Span = Span::from_secs(300);
+/// Time limit until another download receives data.
 const ALL_HERE: Span = Span::from_secs(120);
 /// Time for allocations to settle.
 const SETTLING: Span = Span::from_secs(15);
@@ -154,7 +158,10 @@ pub fn run(config: &PlansConfig, note: impl Fn(&str)) -> Result<PlansReport, Lab
     let mut network = TestNetwork::start(config)?;
     note(&format!("{} terminals and a hub run", config.terminals));
     network.open(0..config.terminals, config.connections, network.bulk.address())?;
-    network.wait_for_all()?;
+    match network.wait_for_all()? {
+        0 => {}
+        reset => note(&format!("{reset} downloads were reset without data and opened again")),
+    }
     network.wait(SETTLING);
     let (before, carried) = (network.downloads.counted(), network.link.forwarded());
     network.wait(config.length);
@@ -296,6 +303,15 @@ impl UrgentReport {
     }
 }
 
+/// Opens a connection through a terminal.
+fn connect(terminal: usize, server: SocketAddr) -> io::Result<TcpStream> {
+    traffic::connect(Way::Socks5(proxy(terminal)), server, PATIENCE)
+}
+
+fn not_opened(terminal: usize, error: &io::Error) -> LabError {
+    LabError::Request(format!("a download of terminal {terminal}: {error}"))
+}
+
 /// The gateways, the link between them, servers and clients.
 struct TestNetwork {
     clock: Clock,
@@ -311,17 +327,19 @@ struct TestNetwork {
 
 impl TestNetwork {
     fn start(config: &PlansConfig) -> Result<Self, LabError> {
-        let failed = |error: std::io::Error| LabError::Request(format!("a server: {error}"));
+        let failed = |error: io::Error| LabError::Request(format!("a server: {error}"));
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let (bulk, pushing) =
             (Source::start(any).map_err(failed)?, Source::start(any).map_err(failed)?);
         let answering = FileServer::start(None, any)?;
         let hub_at = UdpSocket::bind(any).and_then(|socket| socket.local_addr()).map_err(failed)?;
         let link = UdpLink::start(&emulated(config), config.seed, hub_at)?;
+        let metrics = TcpListener::bind(any).and_then(|socket| socket.local_addr());
+        let metrics = metrics.map_err(failed)?;
         let urgent = [pushing.address(), answering.address()].map(|address| address.port());
         let keys: Vec<PrivateKey> =
             (0..=config.terminals).map(|_| PrivateKey::generate(&mut SystemEntropy)).collect();
-        let hub = Gateway::start(None, "hub", &hub_text(config, hub_at, urgent, &keys))?;
+        let hub = Gateway::start(None, "hub", &hub_text(config, [hub_at, metrics], urgent, &keys))?;
         let hub_key = keys[config.terminals].public().to_string();
         let terminals = (0..config.terminals).map(|number| {
             let text = terminal_text(config, number, link.address(), &keys[number], &hub_key);
@@ -331,9 +349,15 @@ impl TestNetwork {
         let downloads = Downloads::start();
         let clock = Clock::new();
         let mut network = Self { clock, terminals, hub, link, bulk, pushing, answering, downloads };
-        // A started process may not listen yet.
-        network.wait(Span::from_secs(5));
-        network.check()?;
+        let patience = network.clock.now() + CONNECTED;
+        while !sessions(metrics).is_ok_and(|sessions| sessions >= config.terminals as u64) {
+            network.check()?;
+            if network.clock.now() >= patience {
+                let text = format!("not every terminal has a session within {CONNECTED}");
+                return Err(LabError::Request(text));
+            }
+            network.wait(Span::from_millis(100));
+        }
         Ok(network)
     }
 
@@ -342,18 +366,34 @@ impl TestNetwork {
     }
 
     /// Waits until every download has received data, which takes time with many terminals on a
-    /// loaded machine.
-    fn wait_for_all(&self) -> Result<(), LabError> {
-        let patience = self.clock.now() + ALL_HERE;
-        while self.downloads.counted().iter().any(|one| one.1 == 0) {
-            if self.clock.now() >= patience {
+    /// loaded machine. A download that is reset before, because its server was not reached in time,
+    /// is opened again; returns how often that happened.
+    fn wait_for_all(&self) -> Result<usize, LabError> {
+        let (mut left, mut since, mut reset) = (usize::MAX, self.clock.now(), 0);
+        loop {
+            let empty = self.downloads.without_data();
+            let now = self.clock.now();
+            if empty.is_empty() {
+                return Ok(reset);
+            }
+            if empty.len() < left {
+                (left, since) = (empty.len(), now);
+            }
+            if now.since(since) >= ALL_HERE {
                 return Err(LabError::Request(format!(
-                    "a download has received nothing within {ALL_HERE}"
+                    "{left} downloads have received nothing, and no other within {ALL_HERE}; \
+                     {reset} were reset"
                 )));
+            }
+            for (index, terminal, _) in empty.into_iter().filter(|one| !one.2) {
+                let opened = connect(terminal, self.bulk.address());
+                opened
+                    .and_then(|stream| self.downloads.replace(index, stream))
+                    .map_err(|error| not_opened(terminal, &error))?;
+                reset += 1;
             }
             self.wait(Span::from_secs(1));
         }
-        Ok(())
     }
 
     /// Opens `count` downloads from `server` at each of these terminals.
@@ -365,11 +405,9 @@ impl TestNetwork {
     ) -> Result<(), LabError> {
         for terminal in terminals {
             for _ in 0..count {
-                let opened = traffic::connect(Way::Socks5(proxy(terminal)), server, PATIENCE);
-                let added = opened.and_then(|stream| self.downloads.add(terminal, stream));
-                added.map_err(|error| {
-                    LabError::Request(format!("a download of terminal {terminal}: {error}"))
-                })?;
+                connect(terminal, server)
+                    .and_then(|stream| self.downloads.add(terminal, stream))
+                    .map_err(|error| not_opened(terminal, &error))?;
             }
         }
         Ok(())

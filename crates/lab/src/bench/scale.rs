@@ -14,6 +14,7 @@ mod texts;
 
 use super::ends::exchange;
 use super::figures::{BenchReport, Figures, MAIN, Machine, interleave, quantile};
+use super::plans::sessions;
 use crate::LabError;
 use crate::live::{Gateway, Program, Usage};
 use gateway::{PrivateKey, SystemEntropy};
@@ -21,13 +22,12 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rt::Clock;
 use std::fs;
-use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::io::{self, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::thread;
-use std::time::Duration;
 use testbed::traffic::Way;
 use units::{Instant, Span};
 
@@ -191,7 +191,7 @@ impl Site {
         let (clock, terminals) = (Clock::new(), Vec::new());
         let mut site =
             Self { clock, terminals, hub, _server: served, server, hub_at, metrics, keys, folder };
-        site.wait_until(RELOAD, "the hub answers", |site| site.sessions().is_ok())?;
+        site.wait_until(RELOAD, "the hub answers", |site| sessions(site.metrics).is_ok())?;
         Ok(site)
     }
 
@@ -227,18 +227,6 @@ impl Site {
         Usage::of(self.hub.id())
     }
 
-    /// Returns the number of sessions that the hub has started.
-    fn sessions(&self) -> io::Result<u64> {
-        let mut stream = TcpStream::connect(self.metrics)?;
-        stream.set_read_timeout(Some(Duration::from_secs(10)))?;
-        stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n")?;
-        let mut text = String::new();
-        stream.read_to_string(&mut text)?;
-        let line = text.lines().find_map(|line| line.strip_prefix("bentpipe_sessions_total "));
-        let number = line.and_then(|number| number.trim().parse::<f64>().ok());
-        number.map(|number| number as u64).ok_or_else(|| io::ErrorKind::InvalidData.into())
-    }
-
     /// Starts all terminals; returns the time until all have a session.
     fn start_terminals(&mut self, config: &ScaleConfig) -> Result<Span, LabError> {
         let start = self.clock.now();
@@ -249,7 +237,7 @@ impl Site {
         }
         let all = config.terminals as u64;
         self.wait_until(PATIENCE, "a session of every terminal", |site| {
-            site.sessions().is_ok_and(|sessions| sessions >= all)
+            sessions(site.metrics).is_ok_and(|sessions| sessions >= all)
         })?;
         Ok(self.clock.now().since(start))
     }

@@ -26,6 +26,10 @@ const UNSENT_UNKNOWN: u64 = 256 << 10;
 /// no less than this many bytes.
 const UNSENT_STREAMS: u64 = 3;
 const UNSENT_SHARED: u64 = 128 << 10;
+/// Unsent bytes of all streams from which on each may hold [`UNSENT_USUAL`] only: this multiple of
+/// what one alone may hold, or this many bytes if those are more.
+const UNSENT_TOTAL_PARTS: u64 = 4;
+const UNSENT_TOTAL_LEAST: u64 = 16 << 20;
 /// Unsent bytes beyond what credit allows to be sent: ready when more credit comes.
 const BEYOND_CREDIT: u64 = 16 << 10;
 /// Send buffer that each stream may use beside the pool: while it has credit, and while it has none.
@@ -134,8 +138,11 @@ impl Streams {
         let usual = rate.bytes_in(UNSENT_LONGEST).min(UNSENT_USUAL);
         let alone = rate.bytes_in(UNSENT_TIME).max(usual).max(UNSENT_LEAST).min(self.unsent_most);
         let ready = self.scheduler.len() as u64;
-        let part = alone * UNSENT_STREAMS / ready.max(UNSENT_STREAMS);
-        part.max(UNSENT_SHARED).min(alone)
+        let part = (alone * UNSENT_STREAMS / ready.max(UNSENT_STREAMS)).max(UNSENT_SHARED);
+        // Streams that fill up one after another would hold more than the sum of those parts.
+        let total = (alone * UNSENT_TOTAL_PARTS).max(UNSENT_TOTAL_LEAST);
+        let left = total.saturating_sub(self.send_pool.unsent.total());
+        part.min(left.max(UNSENT_USUAL)).min(alone)
     }
 
     fn room_of(&self, stream: &Stream) -> Room {

@@ -3,10 +3,10 @@
 
 use super::Streams;
 use super::sending::Control;
-use crate::config::WORD;
+use crate::config::{PATH_POOL_MIN, POOL_ROUND_TRIPS, WORD};
 use crate::frame::{CREDIT_UNIT, Writer};
 use crate::target::StreamId;
-use units::{Instant, Span};
+use units::{BitRate, Instant, Span};
 
 /// How long an announcement waits for a POLL or STAT to ride in, at least.
 const NOTE_WAIT: Span = Span::from_millis(250);
@@ -46,9 +46,36 @@ impl Streams {
     /// From here on no more than `receive` bytes are promised, shared credit included, and no more
     /// than `send` held. What is promised and held already stays.
     pub(crate) fn set_pools(&mut self, receive: u64, send: u64) {
-        self.pool.size = receive.saturating_sub(self.pool.shared);
-        self.send_pool.size = send;
+        self.pool_limits = [receive.saturating_sub(self.pool.shared), send];
+        self.size_pools();
         self.make_room_known_to_some();
+    }
+
+    /// The time, and what the session knows by now of the round trip and of its rate.
+    pub(crate) fn set_time(
+        &mut self,
+        now: Instant,
+        round_trip: Option<Span>,
+        rate: Option<BitRate>,
+    ) {
+        self.now = now;
+        let before = (self.round_trip, self.rate);
+        self.round_trip = round_trip.unwrap_or(self.round_trip);
+        self.rate = rate.or(self.rate);
+        if before != (self.round_trip, self.rate) {
+            self.size_pools();
+        }
+    }
+
+    /// Sizes the pools for the path, within their limits.
+    fn size_pools(&mut self) {
+        let time = self.round_trip * POOL_ROUND_TRIPS;
+        let needed = |rate: Option<BitRate>| {
+            rate.map_or(u64::MAX, |rate| rate.bytes_in(time).max(PATH_POOL_MIN))
+        };
+        let [receive, send] = self.pool_limits;
+        self.pool.size = receive.min(needed(self.receive_rate));
+        self.send_pool.size = send.min(needed(self.rate));
     }
 
     /// Looks at whether the stream deserves more credit, and has it announced.

@@ -49,6 +49,8 @@ pub(crate) struct Streams {
     max_streams: usize,
     receive_minimum: u64,
     send_pool: SendPool,
+    /// Maximum sizes of the pools, receive and send, in bytes.
+    pool_limits: [u64; 2],
     /// Bytes that one stream may hold unsent at any rate.
     unsent_most: u64,
     /// What the peer announced.
@@ -98,6 +100,8 @@ pub(crate) struct Streams {
     now: Instant,
     round_trip: Span,
     rate: Option<BitRate>,
+    /// The configured rate of the other direction.
+    receive_rate: Option<BitRate>,
 }
 
 impl Streams {
@@ -109,6 +113,7 @@ impl Streams {
             max_streams: config.max_streams,
             receive_minimum: config.stream_minimum,
             send_pool: SendPool::new(config.send_pool),
+            pool_limits: [size, config.send_pool],
             unsent_most: config.unsent_limit,
             peer: config.limits(),
             sends_padding: false,
@@ -144,6 +149,7 @@ impl Streams {
             now,
             round_trip: config.initial_rtt,
             rate: config.send_rate,
+            receive_rate: config.receive_rate,
         }
     }
 
@@ -161,18 +167,6 @@ impl Streams {
         for id in ids {
             self.make_room_known(id);
         }
-    }
-
-    /// The time, and what the session knows by now of the round trip and of its rate.
-    pub(crate) fn set_time(
-        &mut self,
-        now: Instant,
-        round_trip: Option<Span>,
-        rate: Option<BitRate>,
-    ) {
-        self.now = now;
-        self.round_trip = round_trip.unwrap_or(self.round_trip);
-        self.rate = rate.or(self.rate);
     }
 
     /// First octet of a frame that could not be read, if there was one.

@@ -709,3 +709,42 @@ fn octets_that_are_written_one_by_one_take_no_more_than_their_owners_share() {
     let had = streams.streams.get(&bulk).expect("open").send.sent();
     assert!(had > all / 100 * 45, "{had} of {all} octets");
 }
+
+/// At 4 Gbit/s one stream holds 8 MiB unsent, a thousand that fill up one after another four times
+/// that and 64 KiB each; by equal parts of a growing number alone it would be 163 MiB.
+#[test]
+fn unsent_bytes_of_all_streams_are_bounded() {
+    let config = RelayConfig::new("x").with_memory(1 << 30);
+    let mut streams = Streams::new(&config, false, Instant::ZERO);
+    streams.set_peer(config.limits(), false);
+    let now = Instant::ZERO;
+    streams.set_time(now, None, Some(BitRate::from_mbps(4_000)));
+    for owner in 0..1_000 {
+        let id = streams.open(now, Target::name("x", 1), Priority::Normal).expect("opened");
+        streams.set_owner(id, Owner(owner));
+        streams.streams.get_mut(&id).expect("opened").send.grant(u64::MAX);
+        streams.write(now, id, &[0; 8 << 20]).expect("open");
+        if owner == 0 {
+            assert_eq!(streams.unsent(id), 8 << 20);
+        }
+    }
+    let unsent = streams.send_pool.unsent.total();
+    assert!(unsent <= (32 << 20) + 1_000 * (64 << 10), "{unsent} octets");
+}
+
+#[test]
+fn pools_follow_the_round_trip() {
+    let rate = Some(BitRate::from_mbps(4_000));
+    let config = RelayConfig::new("x").with_rates(rate, rate);
+    let shared = config.shared_credit;
+    let mut streams = Streams::new(&config, false, Instant::ZERO);
+    // 10 s of the rate, until a round trip is measured.
+    assert_eq!(streams.pools(), [5_000_000_000 + shared, 5_000_000_000]);
+    let mut pools_at = |millis| {
+        streams.set_time(Instant::ZERO, Some(Span::from_millis(millis)), None);
+        streams.pools()
+    };
+    assert_eq!(pools_at(5), [(64 << 20) + shared, 64 << 20]);
+    assert_eq!(pools_at(50), [400_000_000 + shared, 400_000_000]);
+    assert_eq!(pools_at(1_000), [5_000_000_000 + shared, 5_000_000_000]);
+}

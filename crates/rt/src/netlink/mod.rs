@@ -307,8 +307,8 @@ impl Netlink {
         message.header.destination_prefix_length = if address.is_ipv4() { 32 } else { 128 };
         message.attributes.push(RouteAttribute::Destination(address.into()));
         let call = format!("RTM_GETROUTE ({address})");
-        let flags = NLM_F_REQUEST | NLM_F_ACK;
-        match self.request(&call, RouteNetlinkMessage::GetRoute(message), flags) {
+        // Without an acknowledgment there is one response, of a route or an error.
+        match self.request(&call, RouteNetlinkMessage::GetRoute(message), NLM_F_REQUEST) {
             Ok(answers) => Ok(answers.iter().find_map(|answer| match answer {
                 RouteNetlinkMessage::NewRoute(route) => Some(route.header.kind),
                 _ => None,
@@ -415,7 +415,8 @@ impl Netlink {
         self.request(call, message, NLM_F_REQUEST | NLM_F_ACK).map(drop)
     }
 
-    /// Sends one request and collects the responses before its acknowledgement.
+    /// Sends one request and collects the responses before its acknowledgement; the first one if
+    /// none is requested.
     fn request(
         &mut self,
         call: &str,
@@ -438,7 +439,8 @@ impl Netlink {
                 .socket
                 .recv_from_full()
                 .map_err(|source| NetlinkError::refused(call, source))?;
-            if self.read_answers(call, &datagram, &mut answers)? {
+            let acknowledged = self.read_answers(call, &datagram, &mut answers)?;
+            if acknowledged || flags & NLM_F_ACK == 0 && !answers.is_empty() {
                 return Ok(answers);
             }
         }

@@ -12,6 +12,7 @@
 use crate::TerminalSection;
 use crate::engine::accept::stage::{TerminalCore, TerminalStage};
 use crate::engine::connect::server_connect::{Reached, ServerConnect, reason_of};
+use crate::engine::connect::source_addresses::{SourceAddresses, is_out_of_ports};
 use crate::engine::host::{Socket, Source};
 use crate::engine::limits::rates::GLOBAL;
 use crate::engine::resolver::{Answer, Owner, QueryId};
@@ -27,6 +28,7 @@ pub(crate) struct Direct {
     /// Permitted destinations. The host's own addresses are denied unless only its own programs can
     /// use the proxies; all are denied if the own addresses are unknown.
     reach: Option<Reach>,
+    source_addresses: SourceAddresses,
 }
 
 /// A server that the terminal connects to.
@@ -49,7 +51,7 @@ impl DirectConnect {
 impl Direct {
     /// A connector without permitted destinations.
     pub(crate) fn new() -> Self {
-        Self { reach: None }
+        Self { reach: None, source_addresses: SourceAddresses::default() }
     }
 
     /// Sets the permitted destinations for the clients of `section`.
@@ -118,13 +120,20 @@ impl Direct {
                 return Err(RefuseReason::Policy);
             }
             core.counters.connect_attempts += 1;
-            let made = core.host.connect(None, address).and_then(|server| {
+            let own = (None, relay::Owner::default());
+            let made = self.source_addresses.connect(now, &mut *core.host, own, address);
+            let made = made.and_then(|(server, _)| {
                 // All attempts are reported as one source: each event gives all of them a turn.
                 server.prepare(&core.limits)?;
                 core.host.watch(server.id(), Source::Connection(index))?;
                 Ok(server)
             });
-            made.map_err(|error| reason_of(&error))
+            made.map_err(|error| {
+                if is_out_of_ports(&error) {
+                    core.counters.limited("ports");
+                }
+                reason_of(&error)
+            })
         });
         match reached {
             Reached::Pending(due) => core.set_due(index, Some(due)),

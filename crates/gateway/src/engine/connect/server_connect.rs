@@ -182,12 +182,14 @@ pub(crate) fn reason_of(error: &io::Error) -> RefuseReason {
     match error.raw_os_error() {
         Some(libc::ECONNREFUSED | libc::ECONNRESET) => RefuseReason::ConnectionRefused,
         Some(libc::EHOSTUNREACH | libc::EHOSTDOWN) => RefuseReason::HostUnreachable,
-        Some(libc::ENETUNREACH | libc::ENETDOWN | libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL) => {
+        Some(libc::ENETUNREACH | libc::ENETDOWN | libc::EAFNOSUPPORT) => {
             RefuseReason::NetworkUnreachable
         }
         Some(libc::ETIMEDOUT) => RefuseReason::TimedOut,
         Some(libc::EACCES | libc::EPERM) => RefuseReason::Policy,
-        Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => RefuseReason::Limit,
+        Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM | libc::EADDRNOTAVAIL) => {
+            RefuseReason::Limit
+        }
         Some(_) | None => RefuseReason::Other,
     }
 }
@@ -204,6 +206,7 @@ mod tests {
         assert_eq!(reason(libc::ENETUNREACH), RefuseReason::NetworkUnreachable);
         assert_eq!(reason(libc::ETIMEDOUT), RefuseReason::TimedOut);
         assert_eq!(reason(libc::EMFILE), RefuseReason::Limit);
+        assert_eq!(reason(libc::EADDRNOTAVAIL), RefuseReason::Limit, "no free port");
         assert_eq!(reason(libc::EIO), RefuseReason::Other);
     }
 }

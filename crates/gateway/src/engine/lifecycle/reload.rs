@@ -3,6 +3,7 @@
 use crate::config::commitments;
 use crate::engine::accept::confirm_queue::ConfirmQueue;
 use crate::engine::accept::listener::Listener;
+use crate::engine::connect::source_addresses::SourceAddresses;
 use crate::engine::connect::terminal_admission::Admission;
 use crate::engine::host::{DatagramSocket, HeldSyns, Source};
 use crate::engine::hub::Hub;
@@ -75,6 +76,7 @@ impl Pair<Hub> {
         self.apply_common(config);
         let hub = &mut self.role;
         hub.source = section.source;
+        hub.source_addresses = SourceAddresses::new(&section.source_addresses);
         hub.classes = Classes::new(&section.classes);
         self.core.relays.set_plans(section);
         hub.commitments = commitments(&config.link, section);

@@ -31,6 +31,8 @@ pub(crate) struct LinkSocket {
     /// The host does not have the source address.
     absent: bool,
     pub(crate) readable: bool,
+    /// Room in the send buffer is reported.
+    watches_writable: bool,
     /// Datagrams of the next batch.
     buffer: Vec<u8>,
     /// Batch in the buffer that the socket has not taken yet.
@@ -96,7 +98,8 @@ impl LinkSocket {
             Err(error) => return Err(error),
         };
         let (buffer, past) = (vec![0; BATCH], UdpCounters::default());
-        Ok(Self { place, udp, absent: false, readable: true, buffer, pending: None, past })
+        let (absent, readable, watches_writable) = (false, true, false);
+        Ok(Self { place, udp, absent, readable, watches_writable, buffer, pending: None, past })
     }
 
     /// Whether datagrams can be sent and received.
@@ -159,6 +162,7 @@ impl LinkSocket {
             host.unwatch(udp.id());
             self.past.add(udp.counters());
             self.pending = None;
+            self.watches_writable = false;
         }
         let bound = self.place.bind(host).and_then(|udp| {
             host.watch(udp.id(), Source::Datagrams(number))?;
@@ -228,7 +232,10 @@ impl LinkSocket {
                     let most = udp.max_batch();
                     match relays.poll_transmit(now, number, &mut self.buffer, most) {
                         Some(outgoing) => outgoing,
-                        None => return false,
+                        None => {
+                            self.watch_writable(host, number, false);
+                            return false;
+                        }
                     }
                 }
             };
@@ -237,6 +244,7 @@ impl LinkSocket {
                 Sent::Done => {}
                 Sent::Full => {
                     self.pending = Some(outgoing);
+                    self.watch_writable(host, number, true);
                     return false;
                 }
                 Sent::TooBig => {
@@ -246,6 +254,18 @@ impl LinkSocket {
             }
         }
         true
+    }
+
+    /// Has room in the send buffer reported, or not.
+    fn watch_writable(&mut self, host: &dyn Host, number: usize, writable: bool) {
+        let Some(udp) = self.udp.as_ref().filter(|_| self.watches_writable != writable) else {
+            return;
+        };
+        match host.watch_writable(udp.id(), Source::Datagrams(number), writable) {
+            Ok(()) => self.watches_writable = writable,
+            // The next round tries again to send, and to watch the socket.
+            Err(error) => tracing::warn!(%error, "send buffer of the datagram socket not watched"),
+        }
     }
 
     /// Discards due datagrams, which are lost as in an outage of the link.

@@ -5,7 +5,8 @@ use super::pair::Pair;
 use crate::SourceMode;
 use crate::engine::accept::listener::Accepted;
 use crate::engine::connect::server_connect::reason_of;
-use crate::engine::host::{Close, Socket};
+use crate::engine::connect::source_addresses::is_out_of_ports;
+use crate::engine::host::{Close, LocalAddress, Socket};
 use crate::engine::limits::rates::QuotaOwner;
 use crate::engine::limits::slots::reserve::is_out_of_descriptors;
 use crate::engine::limits::slots::{Full, Owner, RECLAIMED};
@@ -89,6 +90,8 @@ impl Single {
                 if is_out_of_descriptors(&error) {
                     self.slots.descriptors_ran_out(now);
                     self.counters.limited("descriptors");
+                } else if is_out_of_ports(&error) {
+                    self.counters.limited("ports");
                 }
                 self.counters.refused(reason_of(&error));
                 client.close(Close::Reset);
@@ -145,12 +148,12 @@ impl Single {
         server: SocketAddr,
         satellite: Side,
     ) -> io::Result<Socket> {
-        let source = match self.source {
-            SourceMode::Client => Some(client),
-            SourceMode::Own => None,
+        let local = match self.source {
+            SourceMode::Client => LocalAddress::Client(client),
+            SourceMode::Own => LocalAddress::Any,
         };
         let tuning = &self.tuning;
-        let socket = self.kernel.connect_tuned(source, server, &|socket| match satellite {
+        let socket = self.kernel.connect_tuned(local, server, &|socket| match satellite {
             Side::Server => tuning.apply(&socket),
             Side::Client => Ok(()),
         })?;

@@ -10,7 +10,7 @@
 
 use super::tcp::{Conn, Owner};
 use super::{Answer, Event, HELD_SYNS, LISTENERS, NO_TASK, Net, id_of};
-use crate::engine::{Kind, SocketId};
+use crate::engine::{Kind, LocalAddress, SocketId};
 use crate::intercept::Syn;
 use relay::RefuseReason;
 use std::io;
@@ -188,14 +188,14 @@ impl Net {
         }
     }
 
-    /// Connects a gateway to a server, from the address `client` if one is given.
+    /// Connects a gateway to a server from the address `local`.
     ///
     /// # Errors
     /// Returns the kernel's error if no descriptor or no route is available.
     pub(in crate::simulation) fn connect(
         &mut self,
         node: usize,
-        client: Option<SocketAddr>,
+        local: LocalAddress,
         server: SocketAddr,
     ) -> io::Result<SocketId> {
         let (answer, task) = self.server(server);
@@ -212,7 +212,11 @@ impl Net {
         // A server that does not accept never has the connection.
         let task = if answer == Answer::Accept { task } else { NO_TASK };
         let owners = [Owner::Node(node), Owner::Task(task)];
-        let own = client.unwrap_or_else(|| gateway_address(server));
+        let own = match local {
+            LocalAddress::Any => gateway_address(server),
+            LocalAddress::Own(address) => SocketAddr::new(address, gateway_address(server).port()),
+            LocalAddress::Client(client) => client,
+        };
         self.conns.push(Conn::new(self.now, (owners, [own, server]), delay, self.room, outcome));
         if answer == Answer::Accept {
             self.schedule(self.now + delay, Event::Accept(conn));

@@ -2,18 +2,22 @@
 //! machine.
 
 use rt::Clock;
-use socket2::SockRef;
+use socket2::{Domain, SockRef, Socket, Type};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 use units::Span;
 
 /// Interval between polls of the sockets, which their buffers bridge.
 const SWEEP: Span = Span::from_millis(20);
 /// Send buffer of a source's socket in octets.
 const BUFFER: usize = 64 << 10;
+
+/// Connections that a source has not accepted yet.
+const BACKLOG: i32 = 4096;
 
 /// Runs a function periodically until dropped.
 #[derive(Debug)]
@@ -55,7 +59,11 @@ pub(super) struct Source {
 
 impl Source {
     pub(super) fn start(address: SocketAddr) -> io::Result<Self> {
-        let listener = TcpListener::bind(address)?;
+        // Beyond its backlog the kernel drops handshakes, and repeats them seconds later.
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+        socket.bind(&address.into())?;
+        socket.listen(BACKLOG)?;
+        let listener = TcpListener::from(socket);
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let mut clients: Vec<TcpStream> = Vec::new();
@@ -129,6 +137,22 @@ impl Downloads {
         all.iter().map(|download| (download.terminal, download.bytes)).collect()
     }
 
+    /// Returns index and terminal of the downloads without data, and whether each is open.
+    pub(super) fn without_data(&self) -> Vec<(usize, usize, bool)> {
+        let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let empty = all.iter().enumerate().filter(|(_, download)| download.bytes == 0);
+        empty.map(|(index, download)| (index, download.terminal, download.open)).collect()
+    }
+
+    /// Replaces the download with this index.
+    pub(super) fn replace(&self, index: usize, stream: TcpStream) -> io::Result<()> {
+        stream.set_nonblocking(true)?;
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let terminal = all[index].terminal;
+        all[index] = Download { terminal, stream, bytes: 0, open: true };
+        Ok(())
+    }
+
     /// Returns the number of downloads that ended on their own.
     pub(super) fn ended(&self) -> usize {
         let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
@@ -148,6 +172,18 @@ impl Download {
             return;
         }
     }
+}
+
+/// Returns the number of sessions that the hub with these metrics has started.
+pub(in crate::bench) fn sessions(metrics: SocketAddr) -> io::Result<u64> {
+    let mut stream = TcpStream::connect(metrics)?;
+    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+    stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n")?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text)?;
+    let line = text.lines().find_map(|line| line.strip_prefix("bentpipe_sessions_total "));
+    let number = line.and_then(|number| number.trim().parse::<f64>().ok());
+    number.map(|number| number as u64).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 #[cfg(test)]

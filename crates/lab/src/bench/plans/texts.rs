@@ -44,7 +44,7 @@ fn link_text(config: &PlansConfig) -> String {
 
 pub(super) fn hub_text(
     config: &PlansConfig,
-    at: SocketAddr,
+    [at, metrics]: [SocketAddr; 2],
     urgent: [u16; 2],
     keys: &[PrivateKey],
 ) -> String {
@@ -52,6 +52,7 @@ pub(super) fn hub_text(
     let connections = 2 * (config.terminals * config.connections + FLOOD.0 + FLOOD.1 + REQUESTS);
     let mut text = format!(
         "role = \"hub\"\nprivate_key = \"{}\"\n[link]\nlisten = \"{at}\"\n{}\
+         [metrics]\nlisten = \"{metrics}\"\n\
          [limits]\ndrain = \"0s\"\nconnections = {connections}\n\
          [[plan]]\nname = \"double\"\nweight = 2\n\
          [[class]]\nname = \"urgent\"\nports = {urgent:?}\npriority = \"urgent\"\n",
@@ -97,7 +98,7 @@ mod tests {
         let keys: Vec<PrivateKey> =
             (0..6).map(|_| PrivateKey::generate(&mut SystemEntropy)).collect();
         let at = SocketAddr::from((Ipv4Addr::LOCALHOST, 7_000));
-        let hub = gateway::Config::parse("hub", &hub_text(&config, at, [1, 2], &keys));
+        let hub = gateway::Config::parse("hub", &hub_text(&config, [at, at], [1, 2], &keys));
         assert!(hub.is_ok(), "{hub:?}");
         let key = keys[5].public().to_string();
         let terminal = terminal_text(&config, 3, at, &keys[3], &key);
