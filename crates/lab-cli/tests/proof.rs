@@ -53,6 +53,14 @@ fn blocked_logs_and_late_addresses_delay_nothing() {
 }
 
 #[test]
+fn a_browser_works_behind_the_terminal() {
+    let Some(verdicts) = prove(&["browser"]) else { return };
+    for note in verdicts[0]["notes"].as_array().into_iter().flatten() {
+        eprintln!("{note}");
+    }
+}
+
+#[test]
 #[ignore = "two minutes and more"]
 fn all_short_system_tests_pass() {
     prove(&[]);

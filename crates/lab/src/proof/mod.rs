@@ -10,6 +10,7 @@
 //! guarantee is violated, and names it; it also reports what cannot be tested on this machine.
 //! Everything runs in namespaces and processes that end with this one.
 
+mod browser;
 mod clock_step;
 mod common;
 mod dead_names;
@@ -130,6 +131,11 @@ pub const ALL: &[Entry] = &[
         name: "slots",
         about: "clients and a terminal with the maximum number of connections",
         run: slots::run,
+    },
+    Entry {
+        name: "browser",
+        about: "pages, WebSocket, events, media and uploads in Chromium, beside plain TCP; a link cut",
+        run: browser::run,
     },
     Entry {
         name: "soak",

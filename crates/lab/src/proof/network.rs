@@ -219,6 +219,11 @@ impl TestNetwork {
         self.gateway(side).as_mut().is_none_or(|gateway| gateway.check().is_err())
     }
 
+    /// Starts an outage of `length`.
+    pub(super) fn outage(&self, length: Span) -> Result<(), LabError> {
+        self.emulation.as_ref().map_or(Ok(()), |emulation| emulation.outage(length))
+    }
+
     /// Stops the emulator.
     pub(super) fn stop_emulation(&mut self) {
         self.emulation = None;
