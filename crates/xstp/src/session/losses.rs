@@ -26,6 +26,7 @@ impl Session {
             return;
         };
         self.statistics.stats_received += 1;
+        self.pacing.control.reset_response_allowance();
         self.take_rtt_sample(now, matched);
         if matched.first && stat.arrival.is_some() {
             self.report_poll_answered(now, stat);

@@ -38,6 +38,8 @@ const UNMEASURED_DOUBLINGS: u64 = 5;
 struct SentPoll {
     seq: u32,
     at: Instant,
+    /// Octets of the session that were sent before it.
+    octets: u64,
 }
 
 /// Mode of the POLL timer.
@@ -81,6 +83,8 @@ pub(crate) struct Polling {
     seq: u32,
     /// Sequence number of the last POLL that a STAT answered: "VT(PA)".
     answered: u32,
+    /// Octets of the session that were sent before that POLL.
+    octets_answered: u64,
     sent_polls: VecDeque<SentPoll>,
     /// Newest POLL when entries were last discarded: up to it, a sequence number that is not in
     /// the list may have been used.
@@ -113,6 +117,7 @@ impl Polling {
             config,
             seq: start,
             answered: start,
+            octets_answered: 0,
             sent_polls: VecDeque::new(),
             thinned: None,
             total: 0,
@@ -159,8 +164,18 @@ impl Polling {
     /// Time since which a STAT is missing: the oldest unanswered POLL, or the last STAT if that is
     /// later.
     pub(crate) fn stat_missing_since(&self) -> Option<Instant> {
-        let oldest = self.sent_polls.iter().find(|sent| self.is_newer(sent.seq))?.at;
+        let oldest = self.first_unanswered()?.at;
         Some(self.last_stat.map_or(oldest, |stat| stat.max(oldest)))
+    }
+
+    /// Octets that were sent between the last answered POLL and the oldest unanswered one: as much
+    /// may arrive before that POLL.
+    pub(crate) fn octets_before_unanswered(&self) -> u64 {
+        self.first_unanswered().map_or(0, |sent| sent.octets.saturating_sub(self.octets_answered))
+    }
+
+    fn first_unanswered(&self) -> Option<&SentPoll> {
+        self.sent_polls.iter().find(|sent| self.is_newer(sent.seq))
     }
 
     /// Time of the oldest unanswered POLL of those sent from `from` on.
@@ -298,8 +313,15 @@ impl Polling {
         }
     }
 
-    /// A POLL with [`Polling::next_seq`] is sent; `overdue`: a STAT is overdue.
-    pub(crate) fn on_sent(&mut self, now: Instant, clock: Option<u32>, overdue: bool) -> u32 {
+    /// A POLL with [`Polling::next_seq`] is sent after `octets` of the session; `overdue`: a STAT is
+    /// overdue.
+    pub(crate) fn on_sent(
+        &mut self,
+        now: Instant,
+        clock: Option<u32>,
+        octets: u64,
+        overdue: bool,
+    ) -> u32 {
         if overdue {
             self.backoff = (self.backoff + 1).min(self.config.backoff_cap);
         }
@@ -312,7 +334,7 @@ impl Polling {
             self.thinned = Some(self.seq);
         }
         self.seq = self.next_seq(clock);
-        self.sent_polls.push_back(SentPoll { seq: self.seq, at: now });
+        self.sent_polls.push_back(SentPoll { seq: self.seq, at: now, octets });
         self.total += 1;
         self.last_sent = Some(now);
         self.requested = false;
@@ -332,10 +354,11 @@ impl Polling {
         let first = ahead > 0;
         // Only used sequence numbers can be echoed: published ones are not consecutive.
         let discarded = self.thinned.is_some_and(|newest| !sent_before(newest, seq));
-        let sent_at = self.sent_polls.iter().find(|sent| sent.seq == seq).map(|sent| sent.at);
-        if first && sent_at.is_none() && !discarded {
+        let poll = self.sent_polls.iter().find(|sent| sent.seq == seq).copied();
+        if first && poll.is_none() && !discarded {
             return None;
         }
+        self.octets_answered = poll.map_or(self.octets_answered, |poll| poll.octets);
         if first {
             while self.sent_polls.front().is_some_and(|sent| sent_before(sent.seq, seq)) {
                 self.sent_polls.pop_front();
@@ -345,7 +368,7 @@ impl Polling {
         self.backoff = 0;
         self.last_stat = Some(now);
         self.answered_since_last = true;
-        Some(PollMatch { sent_at, first })
+        Some(PollMatch { sent_at: poll.map(|poll| poll.at), first })
     }
 
     fn is_newer(&self, seq: u32) -> bool {

@@ -37,9 +37,9 @@ impl Session {
             self.apply(now, StateInput::NoResponse);
         }
         if self.outage_at().is_some_and(|at| now >= at) {
-            let packet = self.full_packet();
-            let (forward, reverse) = (self.known_rate(now), self.config.reverse_rate);
-            self.pacing.control.update_response_allowance(forward, reverse, packet);
+            let rates = (self.known_rate(now), self.config.reverse_rate);
+            let flight = (self.polling.octets_before_unanswered(), self.rtt.smoothed());
+            self.pacing.control.update_response_allowance(rates, flight, self.full_packet());
         }
         if self.outage_at().is_some_and(|at| now >= at) {
             self.begin_outage(now);

@@ -323,7 +323,8 @@ impl Session {
         let timeout = self.rtt.smoothed() + self.config.tick * 2;
         let overdue = !self.is_probing()
             && self.polling.stat_missing_since().is_some_and(|since| now.since(since) >= timeout);
-        let seq = self.polling.on_sent(now, self.lifecycle.poll_seq_clock(now), overdue);
+        let (clock, octets) = (self.lifecycle.poll_seq_clock(now), self.octets_sent());
+        let seq = self.polling.on_sent(now, clock, octets, overdue);
         self.poll_to_report = Some(seq);
         self.hold_off_polls(now, overdue);
         self.probing.on_poll_sent(seq, &mut self.statistics.probing);

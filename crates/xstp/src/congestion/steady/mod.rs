@@ -220,6 +220,12 @@ impl Steady {
         self.max_rate_bps.unwrap_or(u64::MAX)
     }
 
+    /// `rate_bps` between the minimum rate and the rate cap.
+    fn bounded(&self, rate_bps: u64) -> BitRate {
+        let max_rate = self.max_rate();
+        BitRate::from_bps(rate_bps.clamp(self.min_rate_bps.min(max_rate), max_rate))
+    }
+
     /// Rate slightly below C, at which a queue drains; further below it with cross traffic, whose
     /// errors add to the own ones.
     fn below(&self, bottleneck_bps: u64) -> u64 {
@@ -306,12 +312,16 @@ impl CongestionController for Steady {
             State::Cruise | State::Sharing(_) | State::Probing(_) => self.base_rate_bps,
             State::Draining(_) | State::Settling(_) => self.base_rate_bps,
         };
-        let max_rate = self.max_rate();
-        Some(BitRate::from_bps(rate.clamp(self.min_rate_bps.min(max_rate), max_rate)))
+        Some(self.bounded(rate))
     }
 
     fn estimated_pace(&self, now: Instant) -> Option<BitRate> {
-        if matches!(self.state, State::Train(_)) { None } else { self.pace(now) }
+        match &self.state {
+            State::Train(_) => None,
+            State::Probing(_) => Some(self.bounded(self.base_rate_bps)),
+            State::Ramp(_) | State::Cruise => self.pace(now),
+            State::Draining(_) | State::Settling(_) | State::Sharing(_) => self.pace(now),
+        }
     }
 
     fn confirmed_rate(&self) -> Option<BitRate> {

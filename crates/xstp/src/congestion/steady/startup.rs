@@ -165,12 +165,13 @@ impl Train {
     }
 
     /// Initial rate after trains without an estimate: two of them per RTT, or in the time that the
-    /// last one took if that was longer.
+    /// last one took beyond an RTT if that is longer. A train that takes this time at the
+    /// bottleneck is served at half of that rate or faster.
     pub(super) fn fallback_bps(&self, rtt: Span, min_poll_interval: Span) -> Option<u64> {
         // If two POLLs take more than an RTT, a train has one sample only.
         let trains = if min_poll_interval * 2 > rtt { 1 } else { 2 };
         let bits = u64::from(TRAIN_PACKETS) * 2 * PACKET_BITS;
-        let time = rtt.max(self.failed_in);
+        let time = rtt.max(self.failed_in.saturating_sub(rtt));
         (self.failed >= trains).then(|| mul(bits, 1_000_000_000, time.as_nanos()))
     }
 

@@ -71,17 +71,25 @@ impl ControlBudget {
         self.response_allowance
     }
 
-    /// A STAT seems to be overdue: updates the allowance for the current rates of both
-    /// directions, where a full packet has `packet` octets.
+    /// A POLL is answered: the allowance depends on what was sent before the next one.
+    pub(in crate::session) fn reset_response_allowance(&mut self) {
+        self.response_allowance = Span::ZERO;
+    }
+
+    /// A STAT seems to be overdue: updates the allowance for the current rates of both directions,
+    /// `forward` and `reverse`. `flight` octets, of which the SRTT `srtt` allows for a part, were
+    /// sent before the POLL, and a full packet has `packet` octets.
     pub(in crate::session) fn update_response_allowance(
         &mut self,
-        forward: Option<BitRate>,
-        reverse: Option<BitRate>,
+        (forward, reverse): (Option<BitRate>, Option<BitRate>),
+        (flight, srtt): (u64, Span),
         packet: usize,
     ) {
         let Some(divisor) = self.divisor.map(u64::from) else { return };
-        let own = packet as u64 + divisor * CONTROL_OCTETS;
-        let own = forward.map_or(Span::ZERO, |rate| rate.time_for(own));
+        let control = packet as u64 + divisor * CONTROL_OCTETS;
+        let own = forward.map_or(Span::ZERO, |rate| {
+            rate.time_for(control) + rate.time_for(flight).saturating_sub(srtt)
+        });
         let peers = (divisor + 1) * CONTROL_OCTETS;
         let peers = reverse.map_or(Span::ZERO, |rate| rate.time_for(peers));
         self.response_allowance = own + peers;
@@ -156,6 +164,22 @@ mod tests {
         assert_eq!(until(BitRate::from_kbps(100), false), Instant::ZERO + response);
         assert_eq!(until(BitRate::from_kbps(110), false), Instant::ZERO);
         assert_eq!(until(BitRate::from_kbps(100), true), Instant::ZERO);
+    }
+
+    /// XSTP-10.5.1: 12,000 octets take 1.5 s at 64 kbit/s.
+    #[test]
+    fn the_outage_timeout_includes_what_was_sent_before_the_poll() {
+        let mut budget = ControlBudget::new(Some(4));
+        let rates = (Some(BitRate::from_kbps(64)), None);
+        let srtt = Span::from_millis(300);
+        let mut allowance = |flight| {
+            budget.update_response_allowance(rates, (flight, srtt), 1_500);
+            budget.response_allowance()
+        };
+        let without = allowance(0);
+        assert_eq!(without, BitRate::from_kbps(64).time_for(1_820));
+        assert_eq!(allowance(2_400), without, "the SRTT contains it");
+        assert_eq!(allowance(12_000), without + Span::from_millis(1_200));
     }
 
     #[test]

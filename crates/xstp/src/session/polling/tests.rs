@@ -25,7 +25,7 @@ fn at(millis: u64) -> Instant {
 fn the_timer_polls_three_times_per_rtt() {
     let mut polling = polling(6);
     assert_eq!(polling.due(Some(PollTimer::Regular), RTT), at(200));
-    polling.on_sent(at(200), None, false);
+    polling.on_sent(at(200), None, 0, false);
     assert_eq!(polling.due(Some(PollTimer::Regular), RTT), at(400));
     assert_eq!(polling.due(None, RTT), Instant::FAR_FUTURE);
     polling.config.round_trips = 6;
@@ -37,7 +37,7 @@ fn the_timer_polls_three_times_per_rtt() {
 fn unanswered_polls_double_the_interval_until_a_stat() {
     let mut polling = polling(2);
     for expected in [400, 800, 800] {
-        polling.on_sent(at(0), None, true);
+        polling.on_sent(at(0), None, 0, true);
         assert_eq!(polling.interval(PollTimer::Regular, RTT), Span::from_millis(expected));
     }
     assert_eq!(polling.interval(PollTimer::Fallback, RTT), Span::from_millis(2420));
@@ -51,7 +51,7 @@ fn unanswered_polls_double_the_interval_until_a_stat() {
 fn a_cap_of_zero_never_backs_off() {
     let mut polling = polling(0);
     for _ in 0..100 {
-        polling.on_sent(at(0), None, true);
+        polling.on_sent(at(0), None, 0, true);
     }
     assert_eq!(polling.interval(PollTimer::Regular, RTT), Span::from_millis(200));
 }
@@ -60,7 +60,7 @@ fn a_cap_of_zero_never_backs_off() {
 #[test]
 fn polls_are_spaced() {
     let mut polling = polling(0);
-    polling.on_sent(at(10), None, false);
+    polling.on_sent(at(10), None, 0, false);
     polling.request();
     assert_eq!(polling.due(None, RTT), at(15));
     assert_eq!(polling.interval(PollTimer::Regular, RTT / 200), RTT / 120, "the timer, too");
@@ -71,7 +71,7 @@ fn polls_are_spaced() {
 fn an_rtt_of_zero_has_a_minimum_interval() {
     let mut polling = polling(0);
     polling.config.spacing = Span::ZERO;
-    polling.on_sent(at(10), None, false);
+    polling.on_sent(at(10), None, 0, false);
     assert_eq!(polling.due(Some(PollTimer::Regular), Span::ZERO), at(11));
 }
 
@@ -82,7 +82,7 @@ fn stats_match_their_polls_after_the_list_is_thinned() {
     let mut polling = polling(0);
     let mut sampled = 0;
     for millis in 1..10_000 {
-        polling.on_sent(at(millis), Some(2 * millis as u32), false);
+        polling.on_sent(at(millis), Some(2 * millis as u32), 0, false);
         if millis > 600 {
             let matched = polling.on_stat(at(millis), 2 * (millis as u32 - 600));
             let matched = matched.expect("an outstanding POLL");
@@ -104,11 +104,26 @@ fn app_limited_polls_are_at_most_as_frequent_as_timer_polls() {
     for millis in (0..60_000).step_by(2) {
         polling.request_when_app_limited(at(millis), RTT);
         if polling.due(Some(PollTimer::Regular), RTT) <= at(millis) {
-            polling.on_sent(at(millis), None, false);
+            polling.on_sent(at(millis), None, 0, false);
             polls += 1;
         }
     }
     assert!((300..=620).contains(&polls), "{polls} in a minute; the timer sends 300");
+}
+
+/// XSTP-10.5.1
+#[test]
+fn octets_before_an_unanswered_poll_count_from_the_last_answered_one() {
+    let mut polling = polling(0);
+    assert_eq!(polling.octets_before_unanswered(), 0, "no POLL is unanswered");
+    for (millis, octets) in [(100, 1_000), (200, 5_000), (300, 12_000)] {
+        polling.on_sent(at(millis), None, octets, false);
+    }
+    assert_eq!(polling.octets_before_unanswered(), 1_000);
+    polling.on_stat(at(700), 2);
+    assert_eq!(polling.octets_before_unanswered(), 7_000);
+    polling.on_stat(at(900), 3);
+    assert_eq!(polling.octets_before_unanswered(), 0);
 }
 
 /// XSTP-10.1.3
@@ -117,7 +132,7 @@ fn stats_match_outstanding_polls_in_order() {
     let mut polling = polling(6);
     assert_eq!(polling.on_stat(at(0), 0), None, "no POLL was sent");
     for millis in [100, 200, 300] {
-        polling.on_sent(at(millis), None, false);
+        polling.on_sent(at(millis), None, 0, false);
     }
     assert_eq!(polling.stat_missing_since(), Some(at(100)));
     assert_eq!(polling.on_stat(at(800), 4), None, "no such POLL");
@@ -137,10 +152,10 @@ fn stats_match_outstanding_polls_in_order() {
 #[test]
 fn sequence_numbers_from_a_clock_increase_strictly() {
     let mut polling = polling(6);
-    assert_eq!(polling.on_sent(at(0), Some(1000), false), 1000);
-    assert_eq!(polling.on_sent(at(0), Some(1000), false), 1001);
-    assert_eq!(polling.on_sent(at(0), Some(1000), false), 1002);
-    assert_eq!(polling.on_sent(at(0), Some(2000), false), 2000);
+    assert_eq!(polling.on_sent(at(0), Some(1000), 0, false), 1000);
+    assert_eq!(polling.on_sent(at(0), Some(1000), 0, false), 1001);
+    assert_eq!(polling.on_sent(at(0), Some(1000), 0, false), 1002);
+    assert_eq!(polling.on_sent(at(0), Some(2000), 0, false), 2000);
     assert_eq!(polling.on_stat(at(1), 1500), None, "between two used sequence numbers");
     assert!(sent_before(u32::MAX, 3), "sequence numbers wrap");
     assert!(!sent_before(3, 3));

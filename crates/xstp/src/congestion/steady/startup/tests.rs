@@ -133,8 +133,8 @@ fn trains_without_an_estimate_bound_the_rate_by_the_time_that_they_took() {
         assert_eq!(rig.receive_stat(start + 2_000, late, start + 1_990), None);
     }
     let fallback = |rtt| rig.train.fallback_bps(Span::from_millis(rtt), Span::ZERO);
-    assert_eq!(fallback(10), Some(120_000), "two trains in 2 s");
-    assert_eq!(fallback(4_000), Some(60_000), "two trains in an RTT");
+    assert_eq!(fallback(80), Some(125_000), "two trains in 1.92 s, which follow an RTT");
+    assert_eq!(fallback(1_200), Some(200_000), "two trains in an RTT");
 }
 
 /// XSTP-14.2.1
