@@ -1,29 +1,31 @@
 //! `bentpipe bench codec`: processing cost of a packet without sockets.
 //!
 //! The same state machines as in a gateway, under virtual time: sealing and opening of datagrams
-//! by the association, and a stream from one relay to another, which adds frames, the session's
-//! headers, flow control and retransmission state.
+//! by the association, and streams from one relay to another, which adds frames, the session's
+//! headers, flow control and retransmission state; these also with windows of 100 to 500,000
+//! packets and with 1 to 10,000 streams.
+
+mod relays;
 
 use super::figures::{BenchReport, Figures, MAIN, Machine, chosen, interleave};
 use crate::LabError;
 use association::{Config, Hub, HubReceived, OVERHEAD, Sealed, Terminal};
 use gateway::{PrivateKey, SystemEntropy};
 use nix::time::{ClockId, clock_gettime};
-use relay::{
-    Event, Keys, Known, PresharedKey, Priority, PublicKey, Relay, RelayConfig, Security, Target,
-    TransmitBatch,
-};
+use relay::{Keys, Known, PresharedKey, PublicKey, Security, TransmitBatch};
+use relays::{Path, streams};
 use rt::Clock;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
-use units::{BitRate, Instant, RngStream, Span};
+use units::Instant;
 
 /// Octets of a datagram: an IPv4 packet of 1,500 octets without its headers.
 const DATAGRAM: usize = 1472;
 /// Datagrams in a batch: those of one system call, 64 kB.
 const BATCH: usize = 44;
-/// Virtual time of one step.
-const STEP: Span = Span::from_micros(100);
+/// Windows in packets, and numbers of streams, of the cases of scale.
+const WINDOWS: [usize; 3] = [100, 10_000, 500_000];
+const STREAMS: [usize; 4] = [1, 100, 1_000, 10_000];
 
 /// Options of the benchmark.
 #[derive(Clone, Debug)]
@@ -45,6 +47,8 @@ pub fn codec(config: &CodecConfig, note: &mut dyn FnMut(&str)) -> Result<BenchRe
     let cases: Vec<String> = ["noise", "null"]
         .iter()
         .flat_map(|suite| ["datagram", "stream"].map(|what| format!("{suite}-{what}")))
+        .chain(WINDOWS.map(|window| format!("window-{window}")))
+        .chain(STREAMS.map(|streams| format!("streams-{streams}")))
         .collect();
     let cases = chosen(&cases, &config.only)?;
     let (series, notes) = interleave(
@@ -54,10 +58,15 @@ pub fn codec(config: &CodecConfig, note: &mut dyn FnMut(&str)) -> Result<BenchRe
         |number, ()| {
             let case = &cases[number];
             let encrypted = case.starts_with("noise");
-            Ok(if case.ends_with("datagram") {
-                datagrams(encrypted, config.datagrams)
-            } else {
-                stream(encrypted, config.datagrams)
+            Ok(match case.split_once('-') {
+                Some(("window", window)) => {
+                    streams(false, &Path::with_window(count(window)), config.datagrams)
+                }
+                Some(("streams", number)) => {
+                    streams(false, &Path::with_streams(count(number)), config.datagrams)
+                }
+                Some((_, "datagram")) => datagrams(encrypted, config.datagrams),
+                _ => streams(encrypted, &Path::fast(), config.datagrams),
             })
         },
         note,
@@ -71,6 +80,10 @@ pub fn codec(config: &CodecConfig, note: &mut dyn FnMut(&str)) -> Result<BenchRe
         results: series.results(MAIN),
         notes,
     })
+}
+
+fn count(text: &str) -> usize {
+    text.parse().expect("the name of a case ends with a number")
 }
 
 /// Processor time of a repeated operation, without time in which the thread does not run.
@@ -195,132 +208,17 @@ fn greet(terminal: &mut Terminal, hub: &mut Hub) {
     terminal.handle_datagram(now, &mut welcome).expect("a valid Welcome");
 }
 
-/// Two relays and the datagrams between them.
-struct Pair {
-    now: Instant,
-    terminal: Relay,
-    hub: relay::Hub,
-    transmit: Stopwatch,
-    receive: Stopwatch,
-    packets: usize,
-    buffer: Vec<u8>,
-}
-
-/// A stream from a terminal to a hub, in full packets.
-fn stream(encrypted: bool, count: usize) -> Figures {
-    let rate = Some(BitRate::from_mbps(10_000));
-    let [terminal, hub] = acquainted(encrypted);
-    let config = |name, security| {
-        let config = RelayConfig::new(name).with_rates(rate, rate);
-        RelayConfig { security, initial_rtt: Span::from_millis(1), ..config }
-    };
-    let random = |name| RngStream::new(1, 0, name);
-    let now = Instant::ZERO;
-    let mut pair = Pair {
-        now,
-        terminal: Relay::terminal(&config("terminal", terminal), now, random("terminal")),
-        hub: relay::Hub::new(&config("hub", hub), random("hub")),
-        transmit: Stopwatch::new(),
-        receive: Stopwatch::new(),
-        packets: 0,
-        buffer: vec![0; 64 << 10],
-    };
-    pair.run(count);
-    let mut figures = Figures::default();
-    pair.transmit.add_to(&mut figures, "transmit", pair.packets);
-    pair.receive.add_to(&mut figures, "receive", pair.packets);
-    figures
-}
-
-impl Pair {
-    fn run(&mut self, count: usize) {
-        let target = Target::name("example.org", 80);
-        let stream = self
-            .terminal
-            .open(self.now, target, Priority::Normal)
-            .expect("a new relay has room for a stream");
-        let block = vec![0x5a; 64 << 10];
-        // More steps than any count needs: a stall is detected.
-        for _ in 0..1_000 + count * 10 {
-            if self.packets >= count {
-                return;
-            }
-            let now = self.now;
-            self.transmit.time(|| self.terminal.write(now, stream, &block)).expect("it is open");
-            self.forward();
-            self.read();
-            self.acknowledge();
-            self.now += STEP;
-            self.terminal.handle_timeout(self.now);
-            self.hub.handle_timeout(self.now);
-        }
-        panic!("{} of {count} packets were sent", self.packets);
-    }
-
-    fn forward(&mut self) {
-        loop {
-            let mut batch = TransmitBatch::new(&mut self.buffer, BATCH);
-            let (now, terminal) = (self.now, &mut self.terminal);
-            if self.transmit.time(|| terminal.poll_transmit(now, &mut batch)).is_none() {
-                return;
-            }
-            let mut datagrams: Vec<Vec<u8>> = batch.datagrams().map(<[u8]>::to_vec).collect();
-            self.packets += datagrams.len();
-            let hub = &mut self.hub;
-            self.receive.time(|| {
-                for datagram in &mut datagrams {
-                    let received = hub.handle_datagram(now, terminal_address(), datagram);
-                    received.expect("a datagram of the peer is valid");
-                }
-            });
-        }
-    }
-
-    /// Reads the data that has arrived on the stream, as a gateway's socket does.
-    fn read(&mut self) {
-        let (now, hub) = (self.now, &mut self.hub);
-        self.receive.time(|| {
-            while let Some((peer, event)) = hub.poll_event() {
-                let Event::Readable { stream } = event else { continue };
-                let Some(relay) = hub.peer(peer) else { continue };
-                loop {
-                    let octets = relay.peek(stream).len();
-                    if octets == 0 || relay.consume(now, stream, octets).is_err() {
-                        break;
-                    }
-                }
-            }
-        });
-    }
-
-    /// Transmits STATs and credit from the hub to the terminal.
-    fn acknowledge(&mut self) {
-        loop {
-            let mut batch = TransmitBatch::new(&mut self.buffer, BATCH);
-            let (now, hub, terminal) = (self.now, &mut self.hub, &mut self.terminal);
-            if self.receive.time(|| hub.poll_transmit(now, &mut batch)).is_none() {
-                return;
-            }
-            let mut datagrams: Vec<Vec<u8>> = batch.datagrams().map(<[u8]>::to_vec).collect();
-            self.transmit.time(|| {
-                for datagram in &mut datagrams {
-                    terminal.handle_datagram(now, datagram).expect("the hub's datagram is valid");
-                }
-                while terminal.poll_event().is_some() {}
-            });
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_case_has_a_cost() {
-        let config = CodecConfig { datagrams: 200, runs: 1, only: Vec::new() };
+        // "window-100" is in the name of 10,000 packets as well.
+        let only = ["noise", "null", "window-100"].map(str::to_owned).to_vec();
+        let config = CodecConfig { datagrams: 200, runs: 1, only };
         let report = codec(&config, &mut |_| {}).unwrap();
-        assert!(report.results.len() >= 8, "{report:?}");
+        assert!(report.results.len() >= 12, "{report:?}");
         assert!(report.results.iter().all(|figure| figure.value > Some(0.0)), "{report:?}");
     }
 }

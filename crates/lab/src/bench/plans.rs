@@ -27,8 +27,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 use testbed::traffic::{self, FileServer, Way};
-pub(super) use texts::proxy;
-use texts::{emulated, hub_text, terminal_text};
+use texts::{emulated, hub_text, proxy, terminal_text};
 use units::{BitRate, Span};
 
 /// Options of the benchmark.

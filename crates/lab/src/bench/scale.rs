@@ -1,18 +1,18 @@
 //! `bentpipe bench scale`: one hub and many terminals.
 //!
 //! ```text
-//!   requests ─ SOCKS5 ─ terminal ─┐
-//!              SOCKS5 ─ terminal ─┼─ UDP on the loopback interface ─ hub ─ server
-//!              SOCKS5 ─ terminal ─┘
+//!   requests ─ terminal ─┐
+//!              terminal ─┼─ UDP on the loopback interface ─ hub ─ server
+//!              terminal ─┘
 //! ```
 //!
-//! Each terminal is a gateway's process. The benchmark measures the hub: its memory and processor
+//! The hub is a gateway's process, the terminals are in this one. The benchmark measures the hub: its memory and processor
 //! time with idle and active terminals, the time until all are connected, and the duration of a
 //! reload.
 
+mod terminals;
 mod texts;
 
-use super::ends::exchange;
 use super::figures::{BenchReport, Figures, MAIN, Machine, interleave, quantile};
 use super::plans::sessions;
 use crate::LabError;
@@ -26,10 +26,8 @@ use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::thread;
-use testbed::traffic::Way;
-use units::{Instant, Span};
+use terminals::Terminals;
+use units::Span;
 
 /// Options of the benchmark.
 #[derive(Clone, Debug)]
@@ -44,31 +42,26 @@ pub struct ScaleConfig {
     pub runs: u32,
 }
 
-/// Maximum memory of a terminal's process, octets, which must be free for each.
-const PROCESS: u64 = 6 << 20;
+/// Maximum memory of a terminal here and at the hub, octets, which must be free for each.
+const MEMORY: u64 = 1 << 20;
 /// Time limit until all terminals are connected.
 const PATIENCE: Span = Span::from_secs(300);
 /// Time limit of a reload.
 const RELOAD: Span = Span::from_secs(60);
 /// Time from the last change to the start of a measurement.
 const SETTLING: Span = Span::from_secs(5);
-/// Time between two requests of an active terminal.
-const THOUGHT: Span = Span::from_millis(100);
-/// Octets of a request and of its response.
-const OCTETS: usize = 1_000;
 /// The hub's log message of a complete reload.
 const RELOADED: &str = "reloaded";
 
 /// Measures a hub with its terminals.
 ///
 /// # Errors
-/// If there is too little memory for the terminals' processes, they do not all connect, or a
-/// gateway ends.
+/// If there is too little memory for the terminals, they do not all connect, or the hub ends.
 pub fn scale(config: &ScaleConfig, note: &mut dyn FnMut(&str)) -> Result<BenchReport, LabError> {
     let machine = Machine::here();
     enough_memory(config.terminals)?;
-    // Standard output and error of each, and a connection of some.
-    super::ends::raise_descriptors(config.terminals * 2 + config.active + 100)?;
+    // The hub, which inherits the limit, has a connection of each active terminal.
+    super::ends::raise_descriptors(config.terminals + config.active * 2 + 100)?;
     let cases = [format!("terminals-{}", config.terminals)];
     let measured = interleave(config.runs, &cases, &[(MAIN, ())], |_, ()| measure(config), note);
     let (series, notes) = measured?;
@@ -87,7 +80,7 @@ fn enough_memory(terminals: usize) -> Result<(), LabError> {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     let available = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
-    let needed = terminals as u64 * PROCESS;
+    let needed = terminals as u64 * MEMORY;
     match available.map(|kilobytes| kilobytes * 1024) {
         Some(available) if available < needed => Err(LabError::Request(format!(
             "{terminals} terminals need {} MB of memory, of which {} are available",
@@ -117,7 +110,7 @@ fn measure(config: &ScaleConfig) -> Result<Figures, LabError> {
     };
     figures.add("cpu-idle", "us/s/terminal", share(before, after));
     let before = site.hub_usage()?;
-    let latencies = site.request(config)?;
+    let latencies = site.request(config);
     let after = site.hub_usage()?;
     figures.add("cpu-active", "us/s/terminal", share(before, after));
     figures.add("requests", "requests/s", latencies.len() as f64 / config.length.as_secs_f64());
@@ -133,13 +126,13 @@ fn measure(config: &ScaleConfig) -> Result<Figures, LabError> {
 struct Site {
     clock: Clock,
     // Dropped in this order: without terminals the hub ends immediately.
-    terminals: Vec<Gateway>,
+    terminals: Option<Terminals>,
     hub: Gateway,
     _server: Program,
     server: SocketAddr,
     hub_at: SocketAddr,
     metrics: SocketAddr,
-    /// Processes of the terminals, and last of the hub.
+    /// Keys of the terminals, and last of the hub.
     keys: Vec<PrivateKey>,
     folder: Folder,
 }
@@ -188,7 +181,7 @@ impl Site {
         let command = super::ends::command(&["serve", &server.to_string()])?;
         let served = Program::start(None, command, "")?;
         let hub = Gateway::start_from(&folder.hub(), "hub")?;
-        let (clock, terminals) = (Clock::new(), Vec::new());
+        let (clock, terminals) = (Clock::new(), None);
         let mut site =
             Self { clock, terminals, hub, _server: served, server, hub_at, metrics, keys, folder };
         site.wait_until(RELOAD, "the hub answers", |site| sessions(site.metrics).is_ok())?;
@@ -219,8 +212,13 @@ impl Site {
 
     /// Checks that all gateways still run.
     fn check(&mut self) -> Result<(), LabError> {
-        self.hub.check()?;
-        self.terminals.iter_mut().try_for_each(Gateway::check)
+        match &self.terminals {
+            Some(terminals) if !terminals.are_running() => {
+                return Err(LabError::Request("the terminals have failed".into()));
+            }
+            Some(_) | None => {}
+        }
+        self.hub.check()
     }
 
     fn hub_usage(&mut self) -> Result<Usage, LabError> {
@@ -230,11 +228,10 @@ impl Site {
     /// Starts all terminals; returns the time until all have a session.
     fn start_terminals(&mut self, config: &ScaleConfig) -> Result<Span, LabError> {
         let start = self.clock.now();
-        let hub_key = self.keys[config.terminals].public().to_string();
-        for number in 0..config.terminals {
-            let text = texts::terminal(number, self.hub_at, &self.keys[number], &hub_key);
-            self.terminals.push(Gateway::start(None, "terminal", &text)?);
-        }
+        let (hub_key, keys) = self.keys.split_last().expect("the hub has a key");
+        let hub = (self.hub_at, hub_key.public());
+        let started = Terminals::start(keys, hub, self.server).map_err(failed("the terminals"))?;
+        self.terminals = Some(started);
         let all = config.terminals as u64;
         self.wait_until(PATIENCE, "a session of every terminal", |site| {
             sessions(site.metrics).is_ok_and(|sessions| sessions >= all)
@@ -243,26 +240,14 @@ impl Site {
     }
 
     /// Sends requests from the active terminals; returns their response times in seconds, sorted.
-    fn request(&self, config: &ScaleConfig) -> Result<Vec<f64>, LabError> {
-        let (latencies, until) = (Mutex::new(Vec::new()), self.clock.now() + config.length);
-        let active = config.active.min(config.terminals);
-        let done: io::Result<()> = thread::scope(|scope| {
-            let work = |number: usize| {
-                let terminal = number * config.terminals / active;
-                let reach = (Way::Socks5(texts::proxy(terminal)), self.server);
-                let latencies = &latencies;
-                scope.spawn(move || request_until(reach, until, latencies))
-            };
-            let workers: Vec<_> = (0..active).map(work).collect();
-            workers.into_iter().try_for_each(|worker| {
-                worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            })
-        });
-        done.map_err(failed("a request"))?;
-        let mut latencies =
-            latencies.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    fn request(&self, config: &ScaleConfig) -> Vec<f64> {
+        let Some(terminals) = &self.terminals else { return Vec::new() };
+        terminals.set_active(config.active);
+        self.wait(config.length);
+        terminals.set_active(0);
+        let mut latencies = terminals.take_latencies();
         latencies.sort_by(f64::total_cmp);
-        Ok(latencies)
+        latencies
     }
 
     /// Adds a terminal to the hub's list; returns the time until the hub has reloaded.
@@ -275,21 +260,4 @@ impl Site {
         kill(hub, Signal::SIGHUP).map_err(|error| failed("SIGHUP to the hub")(error.into()))?;
         self.wait_until(RELOAD, "the hub's reload", |site| site.hub.said().contains(RELOADED))
     }
-}
-
-fn request_until(
-    reach: (Way, SocketAddr),
-    until: Instant,
-    latencies: &Mutex<Vec<f64>>,
-) -> io::Result<()> {
-    let clock = Clock::new();
-    let mut own = Vec::new();
-    while clock.now() < until {
-        let start = clock.now();
-        exchange(reach, OCTETS)?;
-        own.push(clock.now().since(start).as_secs_f64());
-        clock.sleep_until(clock.now() + THOUGHT);
-    }
-    latencies.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(own);
-    Ok(())
 }

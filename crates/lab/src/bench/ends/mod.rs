@@ -15,10 +15,11 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::process::Command;
 
 pub(super) use load::{Bulk, Direction, Paced, exchange};
+pub(super) use poll::{Poll, is_pause};
 #[cfg(feature = "quinn")]
 pub use quinn::{quinn_receive, quinn_serve};
 pub use serve::serve;
-pub(super) use serve::{HEADER, received};
+pub(super) use serve::{HEADER, Request, received};
 pub use splice::splice;
 
 /// Raises this process's limit of descriptors, and that of the programs it starts, as far as

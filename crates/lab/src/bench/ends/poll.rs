@@ -8,18 +8,23 @@ use std::os::fd::AsFd;
 const EVENTS: usize = 256;
 
 /// A set of sockets, each with a number.
-pub(super) struct Poll {
+pub(in crate::bench) struct Poll {
     epoll: Epoll,
     events: Vec<EpollEvent>,
 }
 
 impl Poll {
-    pub(super) fn new() -> io::Result<Self> {
+    pub(in crate::bench) fn new() -> io::Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         Ok(Self { epoll, events: vec![EpollEvent::empty(); EVENTS] })
     }
 
-    pub(super) fn add(&self, socket: impl AsFd, number: usize, of: EpollFlags) -> io::Result<()> {
+    pub(in crate::bench) fn add(
+        &self,
+        socket: impl AsFd,
+        number: usize,
+        of: EpollFlags,
+    ) -> io::Result<()> {
         Ok(self.epoll.add(socket, EpollEvent::new(of, number as u64))?)
     }
 
@@ -37,7 +42,7 @@ impl Poll {
     }
 
     /// Waits for at most `milliseconds`, and returns the numbers of sockets that are ready.
-    pub(super) fn wait(&mut self, milliseconds: u8) -> io::Result<Vec<usize>> {
+    pub(in crate::bench) fn wait(&mut self, milliseconds: u8) -> io::Result<Vec<usize>> {
         let timeout = EpollTimeout::from(milliseconds);
         match self.epoll.wait(&mut self.events, timeout) {
             Ok(count) => Ok(self.events[..count].iter().map(|one| one.data() as usize).collect()),
@@ -48,6 +53,6 @@ impl Poll {
 }
 
 /// Returns whether the error means that the socket is not ready.
-pub(super) fn is_pause(error: &io::Error) -> bool {
+pub(in crate::bench) fn is_pause(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }

@@ -27,7 +27,7 @@ fn up(config: &PlansConfig) -> BitRate {
 
 /// Returns the address of a terminal's proxy: a loopback address that contains this process's
 /// number, so that several runs do not conflict.
-pub(in crate::bench) fn proxy(terminal: usize) -> SocketAddr {
+pub(super) fn proxy(terminal: usize) -> SocketAddr {
     let run = 64 + (std::process::id() % 128) as u8;
     let address = [127, run, (terminal / 250 + 1) as u8, (terminal % 250 + 1) as u8];
     SocketAddr::from((address, 1080))

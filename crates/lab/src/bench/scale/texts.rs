@@ -4,8 +4,6 @@ use gateway::PrivateKey;
 use std::fmt::Write;
 use std::net::SocketAddr;
 
-pub(super) use crate::bench::plans::proxy;
-
 /// Returns the hub's configuration; `keys` are those of the terminals, and last its own.
 pub(super) fn hub(at: SocketAddr, metrics: SocketAddr, keys: &[PrivateKey]) -> String {
     let (own, terminals) = keys.split_last().expect("the hub has a key");
@@ -22,17 +20,6 @@ pub(super) fn hub(at: SocketAddr, metrics: SocketAddr, keys: &[PrivateKey]) -> S
     text
 }
 
-/// Returns a terminal's configuration, with a SOCKS5 proxy at [`proxy`].
-pub(super) fn terminal(number: usize, peer: SocketAddr, key: &PrivateKey, hub: &str) -> String {
-    format!(
-        "role = \"terminal\"\nname = \"site-{number}\"\nprivate_key = \"{}\"\n\
-         [link]\npeer = \"{peer}\"\npeer_public_key = \"{hub}\"\n\
-         [socks5]\nlisten = \"{}\"\n[limits]\ndrain = \"0s\"\n",
-        key.to_text(),
-        proxy(number)
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -40,13 +27,10 @@ mod tests {
     use std::net::Ipv4Addr;
 
     #[test]
-    fn the_gateways_accept_their_configurations() {
+    fn the_hub_accepts_its_configuration() {
         let keys = [(); 3].map(|()| PrivateKey::generate(&mut SystemEntropy));
         let at = SocketAddr::from((Ipv4Addr::LOCALHOST, 7_000));
         let hub = Config::parse("hub", &hub(at, at, &keys));
         assert!(hub.is_ok(), "{hub:?}");
-        let key = keys[2].public().to_string();
-        let terminal = Config::parse("terminal", &terminal(1, at, &keys[1], &key));
-        assert!(terminal.is_ok(), "{terminal:?}");
     }
 }
