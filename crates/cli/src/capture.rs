@@ -12,6 +12,7 @@ use units::Span;
 /// The file contains user data and is readable by its owner alone. Ends with Ctrl-C, or at the
 /// given limits. Wireshark dissects it with contrib/wireshark/bentpipe.lua.
 #[derive(clap::Args)]
+#[command(after_help = "Example: bentpipe capture --write inner.pcapng --seconds 30")]
 pub struct Arguments {
     /// The file to write; - for standard output
     #[arg(short, long, value_name = "FILE")]
@@ -46,8 +47,12 @@ pub fn run(arguments: Arguments) -> Outcome {
     let captured =
         monitor::capture(client, request, &write, &stop).map_err(|error| error.to_string())?;
     let missing = match captured.missing {
-        Some(missing) => format!("{missing} more were not taken fast enough"),
-        None => "the gateway ended without a last word".to_owned(),
+        Some(missing) => {
+            format!("{missing} more were lost because this program or the disk was too slow")
+        }
+        None => {
+            "the gateway ended before the capture did, so lost packets are not counted".to_owned()
+        }
     };
     eprintln!("{} packets; {missing}", captured.packets);
     Ok(())

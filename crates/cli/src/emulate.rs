@@ -12,9 +12,8 @@ use units::Span;
 
 /// Emulate a satellite link between two interfaces, or as a UDP relay; or a hub with terminals
 ///
-/// bentpipe emulate IF_A IF_B delay 300ms rate 10mbit loss 0.1%
-/// bentpipe emulate udp LISTEN TARGET profile geo
-/// bentpipe emulate --mac FILE IF_HUB IF_TERMINAL...
+/// IF_A IF_B LINK are two interfaces and the link between them, udp LISTEN TARGET LINK a relay of
+/// datagrams.
 ///
 /// The link description has netem's syntax: delay, rate, loss, limit, gemodel, reorder, duplicate;
 /// and framing, ber, queue, profile, outage, fade. `forward` and `return` select the direction of
@@ -24,7 +23,13 @@ use units::Span;
 /// empty: 100 kbit/s in cells). A terminal is an interface, NAME=INTERFACE, or PREFIX* for all
 /// interfaces with this prefix.
 #[derive(clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "Examples:\n  \
+                  bentpipe emulate eth0 eth1 delay 300ms rate 10mbit loss 0.1%\n  \
+                  bentpipe emulate udp 127.0.0.1:4500 192.0.2.7:4500 profile geo\n  \
+                  bentpipe emulate --mac star.txt hub0 boat=veth1"
+)]
 pub struct Arguments {
     /// Emulate a hub and terminals on a shared return link configured by this file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["pcap_a", "pcap_b"])]
