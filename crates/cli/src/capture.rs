@@ -3,8 +3,6 @@
 use crate::{Outcome, values};
 use monitor::{Client, Request};
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use units::Span;
 
 /// Capture the traffic of a running gateway, after decryption, as pcapng
@@ -37,11 +35,7 @@ pub struct Arguments {
 /// If the gateway does not respond, or the file cannot be written.
 pub fn run(arguments: Arguments) -> Outcome {
     let Arguments { write, socket, terminal, count, seconds } = arguments;
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))
-            .map_err(|error| format!("signals: {error}"))?;
-    }
+    let stop = values::stop_flag()?;
     let client = Client::find(socket.as_deref()).map_err(|error| error.to_string())?;
     let request = Request { terminal, count, seconds: seconds.map(Span::as_secs_f64) };
     let captured =

@@ -6,8 +6,6 @@ use rt::emulator::{EmulatorConfig, Foreground, run_in_foreground};
 use satlink::words;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use units::Span;
 
 /// Emulate a satellite link between two interfaces, or as a UDP relay; or a hub with terminals
@@ -87,7 +85,7 @@ pub fn run(arguments: Arguments) -> Outcome {
     config.duration = arguments.duration;
     config.report_every = (!arguments.quiet).then_some(Span::from_secs(1));
     let foreground = Foreground { json: arguments.json, orders_from_stdin: arguments.orders };
-    let stop = stop_flag()?;
+    let stop = values::stop_flag()?;
     let summary =
         run_in_foreground(config, &foreground, &stop).map_err(|error| error.to_string())?;
     kept_up(&summary.end.reasons)
@@ -109,20 +107,10 @@ fn run_star(arguments: Arguments, path: &Path) -> Outcome {
     config.duration = arguments.duration;
     config.report_every = (!arguments.quiet).then_some(Span::from_secs(1));
     let foreground = Foreground { json: arguments.json, orders_from_stdin: arguments.orders };
-    let stop = stop_flag()?;
+    let stop = values::stop_flag()?;
     let summary =
         star::run_in_foreground(config, &foreground, &stop).map_err(|error| error.to_string())?;
     kept_up(&summary.end.reasons)
-}
-
-/// Returns a flag that SIGINT and SIGTERM set.
-fn stop_flag() -> Result<Arc<AtomicBool>, String> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))
-            .map_err(|error| format!("signal {signal}: {error}"))?;
-    }
-    Ok(stop)
 }
 
 fn kept_up(reasons: &[String]) -> Outcome {
