@@ -22,6 +22,14 @@ fn the_help_of_each_command_has_examples_that_are_accepted() {
 }
 
 #[test]
+fn the_commands_of_the_guides_are_accepted() {
+    walk::check_guides(PROGRAM, |command| {
+        let of_lab = ["demo", "bench", "lab"].iter().any(|name| command.starts_with(name));
+        (!of_lab).then(|| command.to_owned())
+    });
+}
+
+#[test]
 fn exit_codes_are_those_of_the_help() {
     let help = String::from_utf8(run(&["--help"]).stdout).unwrap();
     let stated = "Exit codes: 0 success; 1 failure, with the cause on standard error; 2 wrong \
