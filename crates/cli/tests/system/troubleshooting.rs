@@ -92,20 +92,27 @@ impl Running {
 
     /// Waits for a message that the page quotes.
     fn shows(&self, message: &str) {
-        let step = Duration::from_millis(50);
-        let steps = PATIENCE.as_millis() / step.as_millis();
-        if (0..steps).all(|_| {
-            pause(step);
-            !contains(&self.text(), message)
-        }) {
-            panic!("{message} is not shown:\n{}", self.text());
-        }
-        assert_quoted(message);
+        assert_shows(&await_text(message, || self.text()), message);
+    }
+
+    /// Waits until the gateway has opened its sockets.
+    fn is_ready(&self) {
+        await_text("addresses=", || self.text());
     }
 }
 
-fn assert_quoted(message: &str) {
-    assert!(PAGE.contains(&format!("`{message}`")), "the page does not quote {message}");
+/// Returns the first text with the message, or the last one at the time limit.
+fn await_text(message: &str, text: impl Fn() -> String) -> String {
+    let step = Duration::from_millis(50);
+    let mut last = text();
+    for _ in 0..PATIENCE.as_millis() / step.as_millis() {
+        if contains(&last, message) {
+            break;
+        }
+        pause(step);
+        last = text();
+    }
+    last
 }
 
 /// Whether `output` has the message; `...` stands for any text.
@@ -123,7 +130,7 @@ fn contains(output: &str, message: &str) -> bool {
 /// Checks that `output` has a message and that the page quotes it.
 fn assert_shows(output: &str, message: &str) {
     assert!(contains(output, message), "{message} is not in:\n{output}");
-    assert_quoted(message);
+    assert!(PAGE.contains(&format!("`{message}`")), "the page does not quote {message}");
 }
 
 #[test]
@@ -154,9 +161,7 @@ fn a_gateway_that_cannot_start_says_why() {
     let Some(site) = Site::new("start") else { return };
     let hub = site.file("hub.toml", HUB);
     let first = site.gateway("hub.log", &hub);
-    while !first.text().contains("addresses=") {
-        pause(Duration::from_millis(20));
-    }
+    first.is_ready();
     let second = site.gateway("second.log", &site.file("second.toml", HUB)).ended();
     assert_shows(&second, "cannot listen on 127.0.0.1:7000: Address already in use");
     if !have(&["setpriv"]) {
@@ -239,9 +244,7 @@ fn a_terminal_that_does_not_connect_is_diagnosed() {
         other.public()
     );
     let hub = site.gateway("hub.log", &site.file("hub.toml", &hub));
-    while !hub.text().contains("addresses=") {
-        pause(Duration::from_millis(20));
-    }
+    hub.is_ready();
     assert_shows(&doctor("127.0.0.1:7000"), "does not accept this terminal's key");
     hub.shows("handshake rejected: unknown terminal key");
     let unknown = site.gateway("terminal.log", &terminal("127.0.0.1:7000"));
@@ -259,7 +262,7 @@ fn a_terminal_that_does_not_connect_is_diagnosed() {
 fn a_running_pair_shows_refusals_restarts_and_bypasses() {
     let Some(site) = Site::new("running") else { return };
     let hub_file = site.file("hub.toml", &format!("{HUB}[hub]\ndeny = [\"192.0.2.0/24\"]\n"));
-    let hub = site.gateway("hub.log", &hub_file);
+    let mut hub = site.gateway("hub.log", &hub_file);
     let fail = "[fail]\nunreachable = \"open\"\n";
     let terminal = site.file("terminal.toml", &format!("{TERMINAL}{SOCKS5}{INTERCEPT}{fail}"));
     let terminal = site.gateway("terminal.log", &terminal);
@@ -271,8 +274,15 @@ fn a_running_pair_shows_refusals_restarts_and_bypasses() {
     // Accepted early, then reset.
     let _client = site.host.run(|| connect(way, denied, PATIENCE));
     hub.shows("refused terminal=\"boat\" ... is denied");
-    drop(hub);
+    // A stopped hub is an outage of the link to the terminal.
+    let id = hub.process.child().id().to_string();
+    let stopped = Command::new("kill").args(["-STOP", &id]).status();
+    assert!(stopped.is_ok_and(|status| status.success()), "SIGSTOP was not sent");
+    let socket = site.dir.join("terminal.sock");
+    let status = ["status", "--socket", socket.to_str().expect("UTF-8")];
+    assert_shows(&await_text("outage", || site.output(&status)), "outage");
     terminal.shows("bypass enabled: new connections are not accelerated");
+    drop(hub);
     let _restarted = site.gateway("restarted.log", &hub_file);
     terminal.shows("hub session lost, connections reset");
 }
