@@ -31,10 +31,11 @@ pub(crate) const FILES: [(&str, &str, u32); 9] = [
 ];
 
 /// Pages that go with the documentation, and where.
-const PAGES: [(&str, &str); 6] = [
+const PAGES: [(&str, &str); 7] = [
     ("README.md", "README.md"),
     ("SECURITY.md", "SECURITY.md"),
     ("docs/compatibility.md", "compatibility.md"),
+    ("docs/measurements.md", "measurements.md"),
     ("CHANGELOG.md", "CHANGELOG.md"),
     ("ARCHITECTURE.md", "ARCHITECTURE.md"),
     ("docs/reliability.md", "reliability.md"),

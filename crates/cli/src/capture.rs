@@ -3,8 +3,6 @@
 use crate::{Outcome, values};
 use monitor::{Client, Request};
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use units::Span;
 
 /// Capture the traffic of a running gateway, after decryption, as pcapng
@@ -12,6 +10,7 @@ use units::Span;
 /// The file contains user data and is readable by its owner alone. Ends with Ctrl-C, or at the
 /// given limits. Wireshark dissects it with contrib/wireshark/bentpipe.lua.
 #[derive(clap::Args)]
+#[command(after_help = "Example: bentpipe capture --write inner.pcapng --seconds 30")]
 pub struct Arguments {
     /// The file to write; - for standard output
     #[arg(short, long, value_name = "FILE")]
@@ -36,18 +35,18 @@ pub struct Arguments {
 /// If the gateway does not respond, or the file cannot be written.
 pub fn run(arguments: Arguments) -> Outcome {
     let Arguments { write, socket, terminal, count, seconds } = arguments;
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))
-            .map_err(|error| format!("signals: {error}"))?;
-    }
+    let stop = values::stop_flag()?;
     let client = Client::find(socket.as_deref()).map_err(|error| error.to_string())?;
     let request = Request { terminal, count, seconds: seconds.map(Span::as_secs_f64) };
     let captured =
         monitor::capture(client, request, &write, &stop).map_err(|error| error.to_string())?;
     let missing = match captured.missing {
-        Some(missing) => format!("{missing} more were not taken fast enough"),
-        None => "the gateway ended without a last word".to_owned(),
+        Some(missing) => {
+            format!("{missing} more were lost because this program or the disk was too slow")
+        }
+        None => {
+            "the gateway ended before the capture did, so lost packets are not counted".to_owned()
+        }
     };
     eprintln!("{} packets; {missing}", captured.packets);
     Ok(())

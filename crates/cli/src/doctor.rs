@@ -10,6 +10,7 @@ use std::path::PathBuf;
 /// Changes nothing. Run it as root, with or without a running gateway. The exit code is 0 if no check
 /// has failed; warnings may be as intended.
 #[derive(Args)]
+#[command(after_help = "Example: bentpipe doctor")]
 pub struct Arguments {
     /// The configuration
     #[arg(long, value_name = "FILE", default_value = "/etc/bentpipe/terminal.toml")]

@@ -6,15 +6,12 @@ use rt::emulator::{EmulatorConfig, Foreground, run_in_foreground};
 use satlink::words;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use units::Span;
 
 /// Emulate a satellite link between two interfaces, or as a UDP relay; or a hub with terminals
 ///
-/// bentpipe emulate IF_A IF_B delay 300ms rate 10mbit loss 0.1%
-/// bentpipe emulate udp LISTEN TARGET profile geo
-/// bentpipe emulate --mac FILE IF_HUB IF_TERMINAL...
+/// IF_A IF_B LINK are two interfaces and the link between them, udp LISTEN TARGET LINK a relay of
+/// datagrams.
 ///
 /// The link description has netem's syntax: delay, rate, loss, limit, gemodel, reorder, duplicate;
 /// and framing, ber, queue, profile, outage, fade. `forward` and `return` select the direction of
@@ -24,7 +21,13 @@ use units::Span;
 /// empty: 100 kbit/s in cells). A terminal is an interface, NAME=INTERFACE, or PREFIX* for all
 /// interfaces with this prefix.
 #[derive(clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "Examples:\n  \
+                  bentpipe emulate eth0 eth1 delay 300ms rate 10mbit loss 0.1%\n  \
+                  bentpipe emulate udp 127.0.0.1:4500 192.0.2.7:4500 profile geo\n  \
+                  bentpipe emulate --mac star.txt hub0 boat=veth1"
+)]
 pub struct Arguments {
     /// Emulate a hub and terminals on a shared return link configured by this file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["pcap_a", "pcap_b"])]
@@ -82,7 +85,7 @@ pub fn run(arguments: Arguments) -> Outcome {
     config.duration = arguments.duration;
     config.report_every = (!arguments.quiet).then_some(Span::from_secs(1));
     let foreground = Foreground { json: arguments.json, orders_from_stdin: arguments.orders };
-    let stop = stop_flag()?;
+    let stop = values::stop_flag()?;
     let summary =
         run_in_foreground(config, &foreground, &stop).map_err(|error| error.to_string())?;
     kept_up(&summary.end.reasons)
@@ -104,20 +107,10 @@ fn run_star(arguments: Arguments, path: &Path) -> Outcome {
     config.duration = arguments.duration;
     config.report_every = (!arguments.quiet).then_some(Span::from_secs(1));
     let foreground = Foreground { json: arguments.json, orders_from_stdin: arguments.orders };
-    let stop = stop_flag()?;
+    let stop = values::stop_flag()?;
     let summary =
         star::run_in_foreground(config, &foreground, &stop).map_err(|error| error.to_string())?;
     kept_up(&summary.end.reasons)
-}
-
-/// Returns a flag that SIGINT and SIGTERM set.
-fn stop_flag() -> Result<Arc<AtomicBool>, String> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))
-            .map_err(|error| format!("signal {signal}: {error}"))?;
-    }
-    Ok(stop)
 }
 
 fn kept_up(reasons: &[String]) -> Outcome {

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 /// are printed as one line of JSON. SIGHUP reads the configuration again. BENTPIPE_LOG=debug
 /// increases the log level.
 #[derive(clap::Args)]
+#[command(after_help = "Example: bentpipe gateway --config /etc/bentpipe/hub.toml --check")]
 pub struct Arguments {
     /// The configuration, TOML
     #[arg(long, value_name = "FILE")]

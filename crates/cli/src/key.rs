@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 /// Create and print the keys of gateways
 #[derive(clap::Args)]
+#[command(after_help = "Example: bentpipe key generate /etc/bentpipe/key")]
 pub struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -14,11 +15,13 @@ pub struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Create a private key in a new FILE, readable by its owner only, and print its public key
+    #[command(after_help = "Example: bentpipe key generate /etc/bentpipe/key")]
     Generate {
         /// The file, such as /etc/bentpipe/key; never overwritten
         file: PathBuf,
     },
     /// Print the public key of the private key in FILE, for the configuration of the peer
+    #[command(after_help = "Example: bentpipe key show /etc/bentpipe/key")]
     Show {
         /// The private key
         file: PathBuf,
@@ -27,12 +30,14 @@ enum Command {
     ///
     /// The hub rejects the old key from then on, so restart the gateway at once. If this command
     /// fails, repeat it.
+    #[command(after_help = "Example: bentpipe key rotate && systemctl restart bentpipe@terminal")]
     Rotate {
         /// The terminal's configuration
         #[arg(long, value_name = "FILE", default_value = "/etc/bentpipe/terminal.toml")]
         config: PathBuf,
     },
     /// Create a secret in a new FILE, which two gateways share in addition to their keys
+    #[command(after_help = "Example: bentpipe key preshared /etc/bentpipe/boat.psk")]
     Preshared {
         /// The file; never overwritten
         file: PathBuf,

@@ -6,7 +6,18 @@ use std::process::ExitCode;
 
 /// TCP over satellite links: gateways and the tools to operate them.
 #[derive(Parser)]
-#[command(name = "bentpipe", version, about, arg_required_else_help = true)]
+#[command(
+    name = "bentpipe",
+    version,
+    about,
+    arg_required_else_help = true,
+    after_help = "Examples:\n  \
+                  bentpipe enroll hub.example TOKEN     make this machine a site of a hub\n  \
+                  bentpipe doctor                       find out what does not work\n  \
+                  bentpipe demo                         see what the gateways gain\n\n\
+                  Exit codes: 0 success; 1 failure, with the cause on standard error; 2 wrong \
+                  arguments"
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -30,6 +41,7 @@ enum Command {
     /// Rerun published experiments, and test gateways (runs bentpipe-lab)
     Lab(lab::Arguments),
     /// Print the version
+    #[command(after_help = "Example: bentpipe version")]
     Version,
     #[command(hide = true)]
     Manual(manual::Manual),

@@ -14,6 +14,7 @@ pub struct Manual {
 
 /// Print the completions of a shell
 #[derive(clap::Args)]
+#[command(after_help = "Example: bentpipe completions bash > /etc/bash_completion.d/bentpipe")]
 pub struct Completions {
     /// The shell
     shell: clap_complete::Shell,

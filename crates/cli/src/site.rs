@@ -12,10 +12,8 @@ use std::path::{Path, PathBuf};
 /// Each site is a file in the folder of the hub's drop-ins, such as /etc/bentpipe/hub.d/boat.toml.
 /// The running hub applies a change when it is reloaded.
 #[derive(Args)]
-#[command(
-    after_help = "Example: bentpipe site add boat && systemctl reload bentpipe@hub; then at the \
-                  site: bentpipe enroll HUB TOKEN"
-)]
+#[command(after_help = "Example: bentpipe site add boat && systemctl reload bentpipe@hub\n\
+                  then at the site: bentpipe enroll HUB TOKEN")]
 pub struct Arguments {
     /// The hub's configuration
     #[arg(long, value_name = "FILE", default_value = "/etc/bentpipe/hub.toml", global = true)]
@@ -27,6 +25,7 @@ pub struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Add the site NAME and print its token
+    #[command(after_help = "Example: bentpipe site add boat --plan gold --hours 24")]
     Add {
         /// 1 to 64 letters, digits, `-`, `_` and `.`
         name: String,
@@ -37,6 +36,7 @@ enum Command {
         expiry: Expiry,
     },
     /// Print another token for the site NAME; its present key is rejected from the reload on
+    #[command(after_help = "Example: bentpipe site token boat")]
     Token {
         /// The site
         name: String,
@@ -44,11 +44,13 @@ enum Command {
         expiry: Expiry,
     },
     /// Remove the site NAME; its key is rejected from the reload on
+    #[command(after_help = "Example: bentpipe site remove boat")]
     Remove {
         /// The site
         name: String,
     },
     /// List the sites with their plans and keys
+    #[command(after_help = "Example: bentpipe site list --json")]
     List {
         /// Print JSON
         #[arg(long)]

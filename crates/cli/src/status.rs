@@ -8,6 +8,7 @@ use std::path::PathBuf;
 ///
 /// Queries the gateway's control socket, which root and members of its group may use.
 #[derive(clap::Args)]
+#[command(after_help = "Example: bentpipe status --socket /run/bentpipe/hub.sock")]
 pub struct Arguments {
     /// The gateway's control socket; default: the only one in /run/bentpipe
     #[arg(long, value_name = "PATH")]

@@ -9,6 +9,7 @@ use units::Span;
 ///
 /// If standard output is not a terminal, prints one page of text after another.
 #[derive(clap::Args)]
+#[command(after_help = "Example: bentpipe top --terminal boat")]
 pub struct Arguments {
     /// The gateway's control socket; default: the only one in /run/bentpipe
     #[arg(long, value_name = "PATH")]

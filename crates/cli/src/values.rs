@@ -4,7 +4,8 @@ use serde::Serialize;
 use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
-use std::sync::mpsc;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use units::Span;
 
@@ -84,6 +85,16 @@ pub fn print(text: &str) -> Result<(), String> {
         }
         _ => Ok(()),
     }
+}
+
+/// Returns a flag that SIGINT and SIGTERM set.
+pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, String> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))
+            .map_err(|error| format!("signal {signal}: {error}"))?;
+    }
+    Ok(stop)
 }
 
 /// Returns the instance of the systemd unit `bentpipe@` that runs the configuration at `config`.

@@ -310,3 +310,20 @@ fn systemd_accepts_the_unit_and_restarts_without_limit() {
     };
     assert_eq!(errors.lines().find(is_ours), None, "{errors}");
 }
+
+/// The journal shows a line with escape sequences as "blob data".
+#[test]
+fn lines_for_the_journal_have_a_level_and_no_escape_sequences() {
+    let folder = Folder::new("journal");
+    let config = folder.write(
+        "hub.toml",
+        "role = \"hub\"\nsecurity = \"none\"\n[link]\nlisten = \"127.0.0.1:0\"\n\
+         [control]\nsocket = \"off\"\n",
+    );
+    let mut command = gateway(&config);
+    command.env("JOURNAL_STREAM", "8:1").stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = Running(command.spawn().unwrap());
+    let lines = BufReader::new(child.0.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let line = lines.into_iter().find(|line| line.contains("addresses=")).unwrap();
+    assert!(line.starts_with("<6>") && !line.contains('\x1b'), "{line:?}");
+}

@@ -185,7 +185,7 @@ fn open_terminal(
                 driver::bind(address, kind).map_err(|source| listen(key, address, source))?;
             if !address.ip().is_loopback() {
                 let proxy = key.trim_end_matches(".listen");
-                tracing::warn!(%address, "{proxy} asks nobody who he is: all that reach it may use it");
+                tracing::warn!(%address, "{proxy} has no authentication: every host that reaches this address can use it");
             }
             bound.push(listener.address);
             listeners.push(listener);

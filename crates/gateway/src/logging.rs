@@ -62,8 +62,9 @@ pub fn start_logging(section: &LogSection) -> Log {
     let to_journal = std::env::var_os("JOURNAL_STREAM").is_some();
     let lines = match section.format {
         LogFormat::Json => lines.json().flatten_event(true).boxed(),
-        // The journal adds the time, and reads the level from the line's beginning.
-        LogFormat::Text if to_journal => lines.event_format(Journal).boxed(),
+        // The journal adds the time, reads the level from the line's beginning, and shows a line
+        // with escape sequences as "blob data".
+        LogFormat::Text if to_journal => lines.with_ansi(false).event_format(Journal).boxed(),
         LogFormat::Text => lines.with_ansi(io::stderr().is_terminal()).boxed(),
     };
     let layers =

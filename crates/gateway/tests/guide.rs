@@ -18,11 +18,19 @@ fn find(words: &str) -> &'static str {
 }
 
 #[test]
-fn the_readmes_examples_are_taken() {
+fn the_hubs_of_the_readme_and_the_quick_start_are_taken() {
     let readme = include_str!("../../../README.md");
-    let blocks = blocks_of(readme);
-    let roles = blocks.iter().map(|block| Config::parse("readme.toml", block).unwrap().role);
-    assert!(matches!(&roles.collect::<Vec<_>>()[..], [Role::Hub(_), Role::Terminal(_)]));
+    let (_, printed) = readme.split_once("printf '").unwrap();
+    let readme = printed.split_once('\'').unwrap().0.replace("\\n", "\n");
+    let quick_start = include_str!("../../../docs/guide/quickstart.md");
+    let (_, written) = quick_start.split_once("hub.toml <<'END'\n").unwrap();
+    let quick_start = written.split_once("END\n").unwrap().0.to_owned();
+    for hub in [readme, quick_start] {
+        let site = "[[terminal]]\nname = \"boat\"\n\
+                    public_key = \"xcvHZvfOxkd6ty807qPyjRB92qlHFOvrbO4FcjvCUmA=\"\n";
+        let config = Config::parse("hub.toml", &format!("{hub}{site}")).unwrap();
+        assert!(matches!(config.role, Role::Hub(_)));
+    }
 }
 
 #[test]

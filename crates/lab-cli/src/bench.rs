@@ -16,6 +16,7 @@ use units::{BitRate, Span};
 
 /// Measure, and print JSON
 #[derive(clap::Args)]
+#[command(after_help = "Example: bentpipe bench link --quick")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     what: What,
@@ -44,6 +45,9 @@ enum What {
 /// Prints JSON on standard output, and a line for each run on standard error. Measuring
 /// all scenarios takes about three quarters of an hour; --only and --quick reduce it.
 #[derive(clap::Args)]
+#[command(
+    after_help = "Example: bentpipe bench link --ways bentpipe,bbr --only loss-1 --json loss.json"
+)]
 struct Link {
     /// Only scenarios whose name contains this; may be given more than once
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
@@ -85,6 +89,7 @@ struct Link {
 /// gateways with each controller, and the kernel's cubic and bbr without gateways. Several runs are
 /// parallel; all of them take about half an hour.
 #[derive(clap::Args)]
+#[command(after_help = "Example: bentpipe bench control --only handoff --json live.json")]
 struct Control {
     /// Only cases whose name, study/point, contains this; may be given more than once
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
@@ -111,6 +116,7 @@ struct Control {
 /// Compares an independent capture with the link model under virtual time. Prints JSON on standard
 /// output.
 #[derive(clap::Args)]
+#[command(after_help = "Example: bentpipe bench emulator --repeats 1")]
 struct Emulator {
     /// Number of runs of each load; the report has the medians
     #[arg(long, value_name = "N", default_value_t = 3)]
@@ -129,6 +135,7 @@ struct Emulator {
 /// over the emulated star, and in the simulator with the same parameters. Prints JSON on standard
 /// output, and a comparison on standard error. Takes twice the number of runs times their duration.
 #[derive(clap::Args)]
+#[command(after_help = "Example: bentpipe bench multi-access --runs 1")]
 struct MultiAccess {
     /// Duration of each run
     #[arg(long, value_name = "SECONDS", value_parser = values::seconds, default_value = "80")]
@@ -157,6 +164,7 @@ struct MultiAccess {
 /// terminal on the others, and the response time of urgent requests. Prints JSON on standard
 /// output, and the results on standard error.
 #[derive(clap::Args)]
+#[command(after_help = "Example: bentpipe bench plans --terminals 60 --mbps 20 --seconds 20")]
 struct Plans {
     /// Number of terminals
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(4..=1000))]
@@ -182,6 +190,7 @@ struct Plans {
 ///
 /// Prints JSON on standard output, and a summary on standard error.
 #[derive(clap::Args)]
+#[command(after_help = "Example: bentpipe bench sim")]
 struct Sim {
     /// Number of runs of each case; the report has the medians
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -199,6 +208,7 @@ struct Sim {
 /// Runs the same transfer over an emulated link with the kernel's reno, cubic and bbr, and over a
 /// simulated one. Prints JSON on standard output, and a line for each on standard error.
 #[derive(clap::Args)]
+#[command(after_help = "Example: bentpipe bench tcp --only cubic --repeats 5")]
 struct Tcp {
     /// Only transfers whose name contains this; may be given more than once
     #[arg(long, value_name = "NAME", value_delimiter = ',')]

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 /// the kernel's TCP. Plain cubic, plain bbr and the gateways each download the same file, send
 /// requests and load a web page, in parallel and on separate links. Takes about two minutes.
 #[derive(clap::Args)]
+#[command(after_help = "Example: bentpipe demo --link geo --json demo.json")]
 pub(crate) struct Arguments {
     /// The link: geo, geo-lossy, leo, another profile, or a file in netem's syntax
     #[arg(long, value_name = "NAME|FILE", default_value = "geo-lossy")]

@@ -15,6 +15,7 @@ use units::Span;
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// List the experiments and their parameters
+    #[command(after_help = "Example: bentpipe lab list")]
     List,
     Run(Run),
     Report(Report),
@@ -30,6 +31,7 @@ pub(crate) enum Command {
 /// the same code, seed and parameters are not repeated. Writes report.html and results.json there,
 /// and for each experiment its cells, figures and tables.
 #[derive(clap::Args)]
+#[command(after_help = "Example: bentpipe lab run elaasar-2003 --quick")]
 pub(crate) struct Run {
     /// Names of experiments, or all
     #[arg(value_name = "ID", required_unless_present = "file")]
@@ -69,6 +71,7 @@ pub(crate) struct Run {
 
 /// Write report.html and results.json from stored results
 #[derive(clap::Args)]
+#[command(after_help = "Example: bentpipe lab report --out bentpipe-lab")]
 pub(crate) struct Report {
     /// Folder of the results
     #[arg(long, value_name = "DIR", default_value = OUT)]
@@ -79,6 +82,7 @@ pub(crate) struct Report {
 ///
 /// Then `run` with the same options runs the missing jobs and writes the report.
 #[derive(clap::Args)]
+#[command(after_help = "Example: bentpipe lab merge part1 part2 --out whole")]
 pub(crate) struct Merge {
     /// Output folders of `run`
     #[arg(value_name = "DIR", required = true)]
@@ -93,6 +97,9 @@ pub(crate) struct Merge {
 /// Prints the goodput of each flow. --capture and --series write the traffic of the link and the
 /// senders' variables.
 #[derive(clap::Args)]
+#[command(
+    after_help = "Example: bentpipe lab watch steady cubic --link geo --seconds 60 --capture out"
+)]
 pub(crate) struct Watch {
     /// The flows: fixed, newreno, probing, steady, cubic; or gateways: two gateways without a
     /// configured rate, with one download

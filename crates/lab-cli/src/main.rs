@@ -20,7 +20,17 @@ use std::process::ExitCode;
 
 /// Demo, benchmarks, published experiments and system tests for gateways over satellite links.
 #[derive(Parser)]
-#[command(name = "bentpipe-lab", version, about, arg_required_else_help = true)]
+#[command(
+    name = "bentpipe-lab",
+    version,
+    about,
+    arg_required_else_help = true,
+    after_help = "Examples:\n  \
+                  bentpipe demo                         compare four transports over one link\n  \
+                  bentpipe lab run elaasar-2003         rerun a published experiment\n\n\
+                  Exit codes: 0 success; 1 failure, with the cause on standard error; 2 wrong \
+                  arguments"
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

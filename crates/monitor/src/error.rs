@@ -8,7 +8,9 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum Error {
     /// No socket was given, and the default folder has none.
-    #[error("no gateway's control socket in {folder}; is a gateway running? else name its socket")]
+    #[error(
+        "no gateway's control socket in {folder}: start a gateway, or name its socket by --socket"
+    )]
     Nowhere {
         /// The default folder.
         folder: &'static str,

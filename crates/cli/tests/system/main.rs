@@ -23,3 +23,4 @@ mod packets;
 mod path;
 mod programs;
 mod single;
+mod troubleshooting;

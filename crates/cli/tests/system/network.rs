@@ -432,7 +432,7 @@ fn report_from(output: &Output) -> Value {
 }
 
 /// Inserts keys into a configuration.
-fn write_secret(file: &Path, text: &str) {
+pub(crate) fn write_secret(file: &Path, text: &str) {
     fs::write(file, text).expect("room on the disk");
     fs::set_permissions(file, fs::Permissions::from_mode(0o600)).expect("a file of the test's");
 }

@@ -41,6 +41,7 @@ pub(super) struct Common {
 /// impairment; 1, 10, 100 and 1,000 flows in each direction. Prints JSON on standard output and a
 /// line for each measurement on standard error. Takes about 20 minutes, --quick less than two.
 #[derive(clap::Args)]
+#[command(after_help = "Example: bentpipe bench gateway --quick --only download-1")]
 pub(super) struct Gateway {
     #[command(flatten)]
     common: Common,
@@ -52,6 +53,7 @@ pub(super) struct Gateway {
 /// time at each gateway; requests in parallel to a load of a tenth of one flow's rate. Prints JSON
 /// on standard output. Takes about 5 minutes, --quick less than two.
 #[derive(clap::Args)]
+#[command(after_help = "Example: bentpipe bench connect --quick")]
 pub(super) struct Connect {
     #[command(flatten)]
     common: Common,
@@ -61,6 +63,7 @@ pub(super) struct Connect {
 ///
 /// Prints JSON on standard output. Takes about 5 minutes, --quick less than two.
 #[derive(clap::Args)]
+#[command(after_help = "Example: bentpipe bench idle --connections 10000")]
 pub(super) struct Idle {
     #[command(flatten)]
     common: Common,
@@ -74,6 +77,7 @@ pub(super) struct Idle {
 /// A gateway's process for each terminal, on the loopback interface: start-up of all, the hub's
 /// cost of idle ones, requests at some of them, and a reload. Prints JSON on standard output.
 #[derive(clap::Args)]
+#[command(after_help = "Example: bentpipe bench scale --terminals 100 --active 20")]
 pub(super) struct Scale {
     /// Terminals; 100 with --quick when not given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=8_000))]
@@ -100,6 +104,7 @@ pub(super) struct Scale {
 /// Sealing, opening, and a stream from one relay to another under virtual time. Prints JSON on
 /// standard output. Takes less than a minute.
 #[derive(clap::Args)]
+#[command(after_help = "Example: bentpipe bench codec --json codec.json")]
 pub(super) struct Codec {
     /// Only cases whose name contains this; may be given more than once
     #[arg(long, value_name = "NAME", value_delimiter = ',')]

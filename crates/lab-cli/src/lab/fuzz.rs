@@ -14,6 +14,7 @@ use units::Span;
 /// hostile ones. Prints a summary at the end. A seed that violates an invariant is printed with the
 /// command that repeats it, and the exit code is 1.
 #[derive(clap::Args)]
+#[command(after_help = "Example: bentpipe lab fuzz --subject gateways --seeds 200")]
 pub(crate) struct Arguments {
     /// Number of runs
     #[arg(long, value_name = "N", default_value_t = 1_000)]

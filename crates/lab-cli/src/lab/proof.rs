@@ -15,6 +15,7 @@ use std::path::PathBuf;
 /// The environment variable `BENTPIPE_GATEWAY` selects another gateway program, for example an
 /// earlier release.
 #[derive(clap::Args)]
+#[command(after_help = "Example: bentpipe lab proof list")]
 pub(crate) struct Arguments {
     /// Names of tests; default: all
     #[arg(value_name = "NAME")]

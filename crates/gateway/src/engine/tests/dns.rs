@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-const PAGE: &str = include_str!("../../../../../docs/guide/other-traffic.md");
+const PAGE: &str = include_str!("../../../../../docs/guide/quickstart.md");
 /// Address of every name at the name server.
 const ADDRESS: [u8; 4] = [192, 0, 2, 7];
 /// Additional settings for a test in one directory and without privileges. Names below `test` would
@@ -47,10 +47,10 @@ fn start(program: &str, arguments: &[&str]) -> Option<Program> {
     }
 }
 
-/// Returns the page's block of this kind that contains `words`.
-fn block(kind: &str, words: &str) -> &'static str {
-    let mut blocks = PAGE.split(kind).skip(1).map(|rest| rest.split("```").next().unwrap());
-    blocks.find(|block| block.contains(words)).expect("a block on the page")
+/// Returns the file that the page's commands write and that contains `words`.
+fn file(words: &str) -> &'static str {
+    let mut files = PAGE.split("<<'END'\n").skip(1).map(|rest| rest.split("END\n").next().unwrap());
+    files.find(|file| file.contains(words)).expect("a file on the page")
 }
 
 fn replaced(text: &str, changes: &[(&str, String)]) -> String {
@@ -110,7 +110,7 @@ fn the_guides_name_server_resolves_through_the_gateways_and_caches() {
     let server = upstream(Arc::clone(&asked));
     let pair = Pair::early();
     let (tunnel, here) = (nobody(), UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
-    let unit = block("```ini\n", "socat");
+    let unit = file("socat");
     let line = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
     let line = replaced(
         line,
@@ -123,7 +123,7 @@ fn the_guides_name_server_resolves_through_the_gateways_and_caches() {
     let words: Vec<&str> = line.split(' ').collect();
     let Some(_socat) = start(words[0], &words[1..]) else { return };
     let config = replaced(
-        block("```conf\n", "forward-zone"),
+        file("forward-zone"),
         &[
             ("10.1.0.1", format!("127.0.0.1@{}", here.port())),
             ("10.1.0.0/24", "127.0.0.0/8".into()),
