@@ -9,8 +9,9 @@
 //! ```
 //!
 //! The first two duplicates allow new data (RFC 3042). After a timeout, duplicates count once an
-//! acknowledgement exceeds `recover`, or if the acknowledgement before them advanced by so little
-//! that a loss is more likely (section 4.1).
+//! acknowledgement exceeds `recover`. The optional heuristic of section 4.1, by which they also count
+//! after a small advance, is left out: duplicates of data from before the timeout follow such an
+//! advance, and set the threshold to two segments.
 
 use super::{Deflate, Outstanding, Report, Verdict, deflated};
 use crate::config::RepairTimer;
@@ -33,8 +34,6 @@ pub(crate) struct NewReno {
     /// The oldest segment is to be retransmitted.
     due: bool,
     partial_seen: bool,
-    /// Octets by which the last acknowledgement advanced.
-    moved: u64,
 }
 
 impl NewReno {
@@ -48,7 +47,6 @@ impl NewReno {
             inflation: 0,
             due: false,
             partial_seen: false,
-            moved: 0,
         }
     }
 
@@ -80,7 +78,7 @@ impl NewReno {
         if acked > 0 {
             self.on_progress(now, acked, report.window)
         } else if report.duplicate {
-            self.on_duplicate(now, report.window)
+            self.on_duplicate(now)
         } else if self.repairing {
             Verdict::Repairing { restart_timer: false }
         } else {
@@ -89,7 +87,6 @@ impl NewReno {
     }
 
     fn on_progress(&mut self, now: &Outstanding, acked: u64, window: u64) -> Verdict {
-        self.moved = acked;
         self.duplicates = 0;
         if !self.repairing {
             self.inflation = 0;
@@ -108,7 +105,7 @@ impl NewReno {
         Verdict::Repairing { restart_timer: first || self.timer == RepairTimer::SlowButSteady }
     }
 
-    fn on_duplicate(&mut self, now: &Outstanding, window: u64) -> Verdict {
+    fn on_duplicate(&mut self, now: &Outstanding) -> Verdict {
         if self.repairing {
             self.inflation += now.segment.cast_signed();
             return Verdict::Repairing { restart_timer: false };
@@ -121,8 +118,7 @@ impl NewReno {
             return Verdict::Open;
         }
         let beyond = self.recover.is_none_or(|recover| now.oldest > recover);
-        let likely = window > now.segment && self.moved <= 4 * now.segment;
-        if self.duplicates > DUPLICATES || !(beyond || likely) {
+        if self.duplicates > DUPLICATES || !beyond {
             self.inflation = 0;
             return Verdict::Open;
         }
@@ -216,10 +212,13 @@ mod tests {
     fn duplicates_after_a_timeout_start_no_recovery() {
         let mut newreno = NewReno::new(true, RepairTimer::Impatient);
         newreno.on_timeout(&outstanding(10, 30));
-        // Six segments in one acknowledgement: more than a lost retransmission explains.
-        assert_eq!(newreno.on_ack(&outstanding(16, 30), &report(10, false)), Verdict::Open);
-        for _ in 0..5 {
-            assert_eq!(newreno.on_ack(&outstanding(16, 30), &report(16, true)), Verdict::Open);
+        // Whether one segment is acknowledged or five.
+        for (before, oldest) in [(10, 11), (11, 16)] {
+            let now = outstanding(oldest, 30);
+            assert_eq!(newreno.on_ack(&now, &report(before, false)), Verdict::Open);
+            for _ in 0..5 {
+                assert_eq!(newreno.on_ack(&now, &report(oldest, true)), Verdict::Open);
+            }
         }
         // Beyond recover duplicates count again.
         assert_eq!(newreno.on_ack(&outstanding(31, 40), &report(16, false)), Verdict::Open);
