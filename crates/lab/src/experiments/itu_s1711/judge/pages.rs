@@ -65,7 +65,7 @@ fn throughputs() -> Vec<Cell> {
         (PAGE.claim("throughput"), published("throughput"), published("time"));
     let mut cells = Vec::new();
     for (page, of_page) in S1711_PAGES.into_iter().enumerate() {
-        for (way, (named, _)) in WAYS.into_iter().enumerate() {
+        for (way, (named, _)) in WAYS.into_iter().enumerate().take(3) {
             let ours = Summary::exact(of_page.bytes as f64 / times[page][way]);
             let name = format!("{}, {named}: throughput", of_page.name);
             cells.push(claim.cell(name, printed[page][way], ours));
