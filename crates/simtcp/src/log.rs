@@ -9,7 +9,6 @@
 //! ```
 //! Sections are those of draft-cheng-iccrg-delivery-rate-estimation-02, with its names in brackets.
 //! Maintained only if a window or a recovery needs it.
-//! brackets. Kept only where a window or a recovery asks for it.
 
 use crate::ranges::Ranges;
 use crate::segment::Block;

@@ -40,11 +40,13 @@ pub enum Interpretation {
     SynchronizedStart,
     /// STP's segments are as long as TCP's.
     ShortSegments,
+    /// A terminal queues at most 50 packets, ns-2's default.
+    ShortQueue,
 }
 
 impl Interpretation {
     /// All, in order.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::OpenLoop,
         Self::LongRequest,
         Self::Nagle,
@@ -60,6 +62,7 @@ impl Interpretation {
         Self::ShorterDelay,
         Self::SynchronizedStart,
         Self::ShortSegments,
+        Self::ShortQueue,
     ];
 
     /// A short description.
@@ -80,6 +83,7 @@ impl Interpretation {
             Self::ShorterDelay => "250 ms one way",
             Self::SynchronizedStart => "all begin at once",
             Self::ShortSegments => "STP's segments as short as TCP's",
+            Self::ShortQueue => "a terminal queues 50 packets",
         }
     }
 
@@ -97,7 +101,8 @@ impl Interpretation {
             | Self::LongRequest
             | Self::Contiguous
             | Self::ShorterDelay
-            | Self::SynchronizedStart => true,
+            | Self::SynchronizedStart
+            | Self::ShortQueue => true,
         }
     }
 
@@ -113,6 +118,7 @@ impl Interpretation {
             Self::Rates => star.mac.demand = Demand::Rate,
             Self::OnBoard => star.mac.site = Site::OnBoard,
             Self::StandaloneStats => star.reports.shared = None,
+            Self::ShortQueue => star.mac.queue = 50,
             Self::ShorterDelay => {
                 star.mac.hub_leg = Span::from_millis(125);
                 for terminal in &mut star.mac.terminals {

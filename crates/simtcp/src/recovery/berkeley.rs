@@ -19,7 +19,7 @@
 //! each partial acknowledgement. The additional segment of rule 4 is also that of rule 6. The rules
 //! do not change `snd_recover` at a timeout.
 
-use super::{Deflate, Outstanding, Report, Verdict};
+use super::{Deflate, Outstanding, Report, Verdict, deflated};
 use crate::ranges::Ranges;
 use crate::segment::Block;
 
@@ -38,7 +38,8 @@ pub(crate) struct Berkeley {
     recover: u64,
     repairing: bool,
     duplicates: u32,
-    inflation: u64,
+    /// Octets by which the window is inflated; negative below the threshold.
+    inflation: i64,
     /// Number of segments to be retransmitted.
     due: u32,
     /// Data selectively acknowledged.
@@ -63,7 +64,7 @@ impl Berkeley {
         }
     }
 
-    pub(super) fn inflation(&self) -> u64 {
+    pub(super) fn inflation(&self) -> i64 {
         self.inflation
     }
 
@@ -108,7 +109,7 @@ impl Berkeley {
         self.settled.remove_below(now.oldest);
         let acked = now.oldest - report.before;
         if acked > 0 {
-            self.on_progress(now, acked)
+            self.on_progress(now, acked, report.window)
         } else if report.duplicate {
             self.on_duplicate(now)
         } else if self.repairing {
@@ -118,7 +119,7 @@ impl Berkeley {
         }
     }
 
-    fn on_progress(&mut self, now: &Outstanding, acked: u64) -> Verdict {
+    fn on_progress(&mut self, now: &Outstanding, acked: u64, window: u64) -> Verdict {
         self.duplicates = 0;
         if !self.repairing {
             self.inflation = 0;
@@ -131,7 +132,7 @@ impl Berkeley {
             let deflate = if self.newreno { Deflate::ToFlightBare } else { Deflate::Stays };
             return Verdict::Repaired { deflate };
         }
-        self.inflation = self.inflation.saturating_sub(acked) + now.segment;
+        self.inflation = deflated(window, self.inflation, acked, now.segment);
         self.due = if self.sack { self.due + u32::from(self.eligible(now).is_some()) } else { 1 };
         // 4.4BSD restarts the timer at each new acknowledgement.
         Verdict::Repairing { restart_timer: true }
@@ -143,14 +144,14 @@ impl Berkeley {
             if self.sack && self.eligible(now).is_some() {
                 self.due += 1;
             } else {
-                self.inflation += now.segment;
+                self.inflation += now.segment.cast_signed();
             }
             return Verdict::Repairing { restart_timer: false };
         }
         let blocked = self.newreno && now.oldest < self.recover;
         if self.duplicates < DUPLICATES {
             if self.limited_transmit && now.next == now.end {
-                self.inflation = u64::from(self.duplicates) * now.segment;
+                self.inflation = i64::from(self.duplicates) * now.segment.cast_signed();
             }
             return Verdict::Open;
         }
@@ -160,7 +161,7 @@ impl Berkeley {
         self.recover = now.end;
         self.repairing = true;
         self.due = 1;
-        self.inflation = u64::from(DUPLICATES) * now.segment;
+        self.inflation = i64::from(DUPLICATES) * now.segment.cast_signed();
         Verdict::Loss
     }
 

@@ -170,11 +170,12 @@ impl Recovery {
         matches!(self, Self::Rack(_))
     }
 
-    /// Window inflation for new data.
-    pub(crate) fn inflation(&self) -> u64 {
+    /// Window inflation for new data; negative after partial acknowledgements of more than a
+    /// window.
+    pub(crate) fn inflation(&self) -> i64 {
         match self {
             Self::Berkeley(berkeley) => berkeley.inflation(),
-            Self::Vegas(vegas) => vegas.inflation(),
+            Self::Vegas(vegas) => vegas.inflation().cast_signed(),
             Self::NewReno(newreno) => newreno.inflation(),
             Self::Sack(_) | Self::Rack(_) => 0,
         }
@@ -227,6 +228,15 @@ impl Recovery {
             Self::Sack(sack) => sack.again(now),
         }
     }
+}
+
+/// Returns the inflation after a partial acknowledgement of `acked` octets: the inflated window less
+/// `acked`, plus `more` (RFC 6582, section 3.2, step 3). An acknowledgement of more than the
+/// inflated window leaves `more` alone, as in BSD; a limit at the threshold instead would release
+/// up to half of a window in one burst.
+fn deflated(window: u64, inflation: i64, acked: u64, more: u64) -> i64 {
+    let left = window.saturating_add_signed(inflation).saturating_sub(acked) + more;
+    left.cast_signed() - window.cast_signed()
 }
 
 /// An empty report for tests.

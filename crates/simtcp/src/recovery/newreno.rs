@@ -9,10 +9,11 @@
 //! ```
 //!
 //! The first two duplicates allow new data (RFC 3042). After a timeout, duplicates count once an
-//! acknowledgement exceeds `recover`, or if the acknowledgement before them advanced by so little
-//! that a loss is more likely (section 4.1).
+//! acknowledgement exceeds `recover`. The optional heuristic of section 4.1, by which they also count
+//! after a small advance, is left out: duplicates of data from before the timeout follow such an
+//! advance, and set the threshold to two segments.
 
-use super::{Deflate, Outstanding, Report, Verdict};
+use super::{Deflate, Outstanding, Report, Verdict, deflated};
 use crate::config::RepairTimer;
 use crate::segment::Block;
 
@@ -28,12 +29,11 @@ pub(crate) struct NewReno {
     recover: Option<u64>,
     repairing: bool,
     duplicates: u32,
-    inflation: u64,
+    /// Octets by which the window is inflated; negative below the threshold.
+    inflation: i64,
     /// The oldest segment is to be retransmitted.
     due: bool,
     partial_seen: bool,
-    /// Octets by which the last acknowledgement advanced.
-    moved: u64,
 }
 
 impl NewReno {
@@ -47,11 +47,10 @@ impl NewReno {
             inflation: 0,
             due: false,
             partial_seen: false,
-            moved: 0,
         }
     }
 
-    pub(super) fn inflation(&self) -> u64 {
+    pub(super) fn inflation(&self) -> i64 {
         self.inflation
     }
 
@@ -77,9 +76,9 @@ impl NewReno {
     pub(super) fn on_ack(&mut self, now: &Outstanding, report: &Report<'_>) -> Verdict {
         let acked = now.oldest - report.before;
         if acked > 0 {
-            self.on_progress(now, acked)
+            self.on_progress(now, acked, report.window)
         } else if report.duplicate {
-            self.on_duplicate(now, report.window)
+            self.on_duplicate(now)
         } else if self.repairing {
             Verdict::Repairing { restart_timer: false }
         } else {
@@ -87,8 +86,7 @@ impl NewReno {
         }
     }
 
-    fn on_progress(&mut self, now: &Outstanding, acked: u64) -> Verdict {
-        self.moved = acked;
+    fn on_progress(&mut self, now: &Outstanding, acked: u64, window: u64) -> Verdict {
         self.duplicates = 0;
         if !self.repairing {
             self.inflation = 0;
@@ -101,29 +99,26 @@ impl NewReno {
             return Verdict::Repaired { deflate: Deflate::ToFlight };
         }
         self.due = true;
-        self.inflation = self.inflation.saturating_sub(acked);
-        if acked >= now.segment {
-            self.inflation += now.segment;
-        }
+        let more = if acked >= now.segment { now.segment } else { 0 };
+        self.inflation = deflated(window, self.inflation, acked, more);
         let first = !core::mem::replace(&mut self.partial_seen, true);
         Verdict::Repairing { restart_timer: first || self.timer == RepairTimer::SlowButSteady }
     }
 
-    fn on_duplicate(&mut self, now: &Outstanding, window: u64) -> Verdict {
+    fn on_duplicate(&mut self, now: &Outstanding) -> Verdict {
         if self.repairing {
-            self.inflation += now.segment;
+            self.inflation += now.segment.cast_signed();
             return Verdict::Repairing { restart_timer: false };
         }
         self.duplicates += 1;
         if self.duplicates < DUPLICATES {
             if self.limited_transmit && now.next == now.end {
-                self.inflation = u64::from(self.duplicates) * now.segment;
+                self.inflation = i64::from(self.duplicates) * now.segment.cast_signed();
             }
             return Verdict::Open;
         }
         let beyond = self.recover.is_none_or(|recover| now.oldest > recover);
-        let likely = window > now.segment && self.moved <= 4 * now.segment;
-        if self.duplicates > DUPLICATES || !(beyond || likely) {
+        if self.duplicates > DUPLICATES || !beyond {
             self.inflation = 0;
             return Verdict::Open;
         }
@@ -131,7 +126,7 @@ impl NewReno {
         self.repairing = true;
         self.partial_seen = false;
         self.due = true;
-        self.inflation = u64::from(DUPLICATES) * now.segment;
+        self.inflation = i64::from(DUPLICATES) * now.segment.cast_signed();
         Verdict::Loss
     }
 }
@@ -141,6 +136,7 @@ mod tests {
     use super::*;
 
     const MSS: u64 = 1_000;
+    const INFLATION: i64 = 1_000;
 
     fn outstanding(oldest: u64, end: u64) -> Outstanding {
         Outstanding { oldest: oldest * MSS, next: end * MSS, end: end * MSS, segment: MSS }
@@ -162,7 +158,7 @@ mod tests {
         let now = outstanding(10, 20);
         for step in 1..=2 {
             assert_eq!(newreno.on_ack(&now, &report(10, true)), Verdict::Open);
-            assert_eq!(newreno.inflation(), step * MSS, "limited transmit (RFC 3042)");
+            assert_eq!(newreno.inflation(), step * INFLATION, "limited transmit (RFC 3042)");
         }
         assert_eq!(newreno.on_ack(&now, &report(10, true)), Verdict::Loss);
         assert_eq!(newreno.lost(&now), Some((10 * MSS, 11 * MSS)));
@@ -170,12 +166,12 @@ mod tests {
         for _ in 0..4 {
             newreno.on_ack(&now, &report(10, true));
         }
-        assert_eq!(newreno.inflation(), 7 * MSS);
+        assert_eq!(newreno.inflation(), 7 * INFLATION);
         // Up to 15 of 20: 7 - 5 + 1 = 3.
         let partial = outstanding(15, 20);
         let verdict = newreno.on_ack(&partial, &report(10, false));
         assert_eq!(verdict, Verdict::Repairing { restart_timer: true });
-        assert_eq!(newreno.inflation(), 3 * MSS);
+        assert_eq!(newreno.inflation(), 3 * INFLATION);
         assert_eq!(newreno.lost(&partial), Some((15 * MSS, 16 * MSS)));
         let second = outstanding(17, 20);
         let verdict = newreno.on_ack(&second, &report(15, false));
@@ -184,6 +180,19 @@ mod tests {
         let verdict = newreno.on_ack(&full, &report(17, false));
         assert_eq!(verdict, Verdict::Repaired { deflate: Deflate::ToFlight });
         assert_eq!((newreno.inflation(), newreno.is_repairing()), (0, false));
+    }
+
+    #[test]
+    fn a_partial_acknowledgement_of_more_than_the_inflated_window_leaves_a_segment() {
+        let mut newreno = NewReno::new(true, RepairTimer::Impatient);
+        let now = outstanding(10, 40);
+        for _ in 0..3 {
+            newreno.on_ack(&now, &report(10, true));
+        }
+        // The window of 10 and 3 of inflation, less 20: not below zero, plus one.
+        let verdict = newreno.on_ack(&outstanding(30, 40), &report(10, false));
+        assert_eq!(verdict, Verdict::Repairing { restart_timer: true });
+        assert_eq!(newreno.inflation(), -9 * INFLATION);
     }
 
     #[test]
@@ -203,10 +212,13 @@ mod tests {
     fn duplicates_after_a_timeout_start_no_recovery() {
         let mut newreno = NewReno::new(true, RepairTimer::Impatient);
         newreno.on_timeout(&outstanding(10, 30));
-        // Six segments in one acknowledgement: more than a lost retransmission explains.
-        assert_eq!(newreno.on_ack(&outstanding(16, 30), &report(10, false)), Verdict::Open);
-        for _ in 0..5 {
-            assert_eq!(newreno.on_ack(&outstanding(16, 30), &report(16, true)), Verdict::Open);
+        // Whether one segment is acknowledged or five.
+        for (before, oldest) in [(10, 11), (11, 16)] {
+            let now = outstanding(oldest, 30);
+            assert_eq!(newreno.on_ack(&now, &report(before, false)), Verdict::Open);
+            for _ in 0..5 {
+                assert_eq!(newreno.on_ack(&now, &report(oldest, true)), Verdict::Open);
+            }
         }
         // Beyond recover duplicates count again.
         assert_eq!(newreno.on_ack(&outstanding(31, 40), &report(16, false)), Verdict::Open);

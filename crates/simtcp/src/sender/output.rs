@@ -18,7 +18,7 @@ impl Sender {
             self.paced = Some(self.pace_next);
             return None;
         }
-        let window = self.window.levels().window() + self.recovery.inflation();
+        let window = self.window.levels().window().saturating_add_signed(self.recovery.inflation());
         let room = match &self.prr {
             Some(prr) => prr.room(),
             None => window.saturating_sub(self.in_flight()),

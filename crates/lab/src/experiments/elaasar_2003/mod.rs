@@ -4,6 +4,7 @@
 //!   conditions   the six tests of section 6 and their points
 //!   trial        one transfer, by XSTP-OFF, XSTP-ON or steady
 //!   variants     other interpretations of the paper
+//!   joint        the readings that decide sizes, combined
 //!   congestion   the open question of section 8
 //!   radio        section 7: the stack over packet radio
 //!   judge        evaluation of the paper's claims
@@ -11,6 +12,7 @@
 
 mod conditions;
 mod congestion;
+mod joint;
 mod judge;
 mod plan;
 mod radio;

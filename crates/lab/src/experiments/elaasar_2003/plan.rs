@@ -4,7 +4,7 @@ use super::super::{Draw, Parameter, Point, Setting};
 use super::conditions::Condition;
 use super::trial::{Party, Trial};
 use super::variants::Variant;
-use super::{conditions, congestion, radio, return_of_link, variants};
+use super::{conditions, congestion, joint, radio, return_of_link, variants};
 
 /// Returns a parameter with its default, minimum and maximum.
 const fn parameter(name: &'static str, about: &'static str, range: [f64; 3]) -> Parameter {
@@ -80,6 +80,7 @@ pub(super) fn plan(setting: &Setting) -> Vec<Point> {
     points.extend(congestion::plan(setting));
     points.extend(return_of_link::plan(setting));
     points.extend(plan_variants(setting));
+    points.extend(joint::plan(setting));
     points.extend(radio::plan(setting));
     points
 }

@@ -118,7 +118,14 @@ pub(super) enum Others {
     Nobody,
     /// One unlimited file over 20 ms.
     One(Router),
+    /// So many of them with windows of 8 KB.
+    Small(u32),
 }
+
+/// Numbers of competing connections with small windows.
+pub(super) const SMALL: [u32; 3] = [4, 8, 16];
+/// Their windows in octets.
+const SMALL_WINDOW: u64 = 8 << 10;
 
 /// Queue discipline of the router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,9 +203,10 @@ impl Trial {
 
     pub(super) fn key(&self) -> String {
         let others = match self.others {
-            Others::Web => "web",
-            Others::Nobody => "alone",
-            Others::One(router) => router.name(),
+            Others::Web => "web".to_owned(),
+            Others::Nobody => "alone".to_owned(),
+            Others::One(router) => router.name().to_owned(),
+            Others::Small(flows) => format!("{flows} with small windows"),
         };
         let mut key = format!("{}/{}/{others}", self.way.name(), self.round_trip_ms);
         if self.queue != QUEUE {
@@ -243,6 +251,7 @@ impl Trial {
             Others::Web => (Router::DropTail, None, 80_000.0),
             Others::Nobody => (Router::DropTail, None, 0.0),
             Others::One(router) => (router, Some(other()), 0.0),
+            Others::Small(flows) => (Router::DropTail, Some(small(flows)), 0.0),
         };
         let discipline = router.discipline(self.queue);
         let hops = vec![
@@ -290,6 +299,12 @@ fn other() -> CrossTraffic {
     CrossTraffic { tcp: TcpConfig { max_segment: 1_460, ..best() }, flows: 1, access }
 }
 
+/// Returns competing connections with small windows.
+fn small(flows: u32) -> CrossTraffic {
+    let one = other();
+    CrossTraffic { tcp: TcpConfig { receive_buffer: SMALL_WINDOW, ..one.tcp }, flows, ..one }
+}
+
 /// Returns all transfers with their maximum numbers of replications.
 pub(super) fn trials() -> Vec<(Trial, u32)> {
     let mut all = Vec::new();
@@ -310,6 +325,8 @@ pub(super) fn trials() -> Vec<(Trial, u32)> {
     all.extend(beside_figures().map(|trial| (trial, 10)));
     all.extend(queues().into_iter().map(|trial| (trial, 5)));
     all.extend(recoveries().map(|trial| (trial, 10)));
+    let several = SMALL.map(|flows| Trial::new(Way::SackNewReno, 600, Others::Small(flows)));
+    all.extend(several.map(|trial| (trial, 10)));
     let crowded = Trial::new(Way::SplitTcp, 600, Others::One(Router::DropTail));
     all.extend(BUFFERS_KB.map(|buffer_kb| (Trial { buffer_kb, ..crowded }, 20)));
     all

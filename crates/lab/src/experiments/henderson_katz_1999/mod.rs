@@ -5,6 +5,7 @@
 //!   bench      files over the network of figure 2: figures 3, 4, 7 and 9
 //!   web        requests and replies: table I's measured column, table II
 //!   networks   table III
+//!   simulators the same file by the RFCs' senders, and in ns-2
 //!   live       figure 3's file with a current kernel and gateways
 //!   judge      evaluation of the paper's claims
 //! ```
@@ -15,6 +16,7 @@ mod latency;
 mod live;
 mod networks;
 mod plan;
+mod simulators;
 #[cfg(test)]
 mod tests;
 mod web;

@@ -1,7 +1,7 @@
 //! The points to run.
 
 use super::super::{Draw, Point, Setting};
-use super::{bench, latency, live, networks, web};
+use super::{bench, latency, live, networks, simulators, web};
 
 /// The study of table I's analysis.
 pub(super) const ANALYSIS: &str = "analysis";
@@ -24,6 +24,7 @@ pub(super) fn plan(setting: &Setting) -> Vec<Point> {
         points.push(Point::new(FILES, trial.key(), setting.at_most(most), simulate));
     }
     points.extend(live::twins());
+    points.extend(simulators::plan(setting));
     for web in web::all() {
         let simulate = move |draw: &Draw| web.run(draw);
         points.push(Point::new(WEB, web.key(), setting.replications, simulate));

@@ -108,6 +108,7 @@ impl Trial {
             .with("mbps", mbps / 1e6)
             .with("queue", carried.fullest[0].packets as f64)
             .with("overflowed", carried.overflowed[0] as f64)
+            .with("timeouts", carried.timeouts as f64)
     }
 }
 

@@ -25,7 +25,9 @@ pub(super) const LOOP: &str = "loop";
 /// The study of how often a terminal without slots may send a request.
 pub(super) const REQUESTS: &str = "requests";
 /// Intervals of these opportunities in frames of 250 ms.
-pub(super) const OPPORTUNITIES: [u32; 6] = [1, 2, 4, 8, 16, 32];
+pub(super) const OPPORTUNITIES: [u32; 6] = [1, 2, 4, 8, 16, RAREST];
+/// The interval with which the paper's sentence about timeouts holds.
+pub(super) const RAREST: u32 = 32;
 /// Duration of bulk transfers.
 pub(super) const BULK_TIME: Span = Span::from_secs(120);
 

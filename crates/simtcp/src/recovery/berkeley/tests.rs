@@ -1,6 +1,7 @@
 use super::*;
 
 const MSS: u64 = 1_000;
+const INFLATION: i64 = 1_000;
 
 fn outstanding(oldest: u64, end: u64) -> Outstanding {
     Outstanding { oldest: oldest * MSS, next: end * MSS, end: end * MSS, segment: MSS }
@@ -41,9 +42,9 @@ fn reno_ends_with_the_first_new_acknowledgement_and_begins_again() {
     }
     assert_eq!(feed(&mut reno, &now, 10, &[]), Verdict::Loss);
     assert_eq!((again(&mut reno, &now), again(&mut reno, &now)), (Some(10), None));
-    assert_eq!(reno.inflation(), 3 * MSS);
+    assert_eq!(reno.inflation(), 3 * INFLATION);
     feed(&mut reno, &now, 10, &[]);
-    assert_eq!(reno.inflation(), 4 * MSS);
+    assert_eq!(reno.inflation(), 4 * INFLATION);
     let partial = outstanding(14, 24);
     assert_eq!(feed(&mut reno, &partial, 10, &[]), Verdict::Repaired { deflate: Deflate::Stays });
     assert_eq!((reno.inflation(), again(&mut reno, &partial)), (0, None));
@@ -64,20 +65,20 @@ fn sack_new_reno_sends_one_eligible_segment_with_each_acknowledgement() {
     feed(&mut tcp, &now, 10, &[(14, 15), (11, 12)]);
     assert_eq!(feed(&mut tcp, &now, 10, &[(14, 16), (11, 12)]), Verdict::Loss);
     // Rule 2: fast retransmit, cwnd = ssthresh + 3.
-    assert_eq!((again(&mut tcp, &now), tcp.inflation()), (Some(10), 3 * MSS));
+    assert_eq!((again(&mut tcp, &now), tcp.inflation()), (Some(10), 3 * INFLATION));
     // 16 has arrived: it is four beyond 12, so rule 6 retransmits 12 without inflation.
     feed(&mut tcp, &now, 10, &[(14, 17), (11, 12)]);
-    assert_eq!((again(&mut tcp, &now), tcp.inflation()), (Some(12), 3 * MSS));
+    assert_eq!((again(&mut tcp, &now), tcp.inflation()), (Some(12), 3 * INFLATION));
     feed(&mut tcp, &now, 10, &[(14, 18), (11, 12)]);
-    assert_eq!((again(&mut tcp, &now), tcp.inflation()), (Some(13), 3 * MSS));
+    assert_eq!((again(&mut tcp, &now), tcp.inflation()), (Some(13), 3 * INFLATION));
     // Nothing more is eligible: inflation by one.
     feed(&mut tcp, &now, 10, &[(14, 19), (11, 12)]);
-    assert_eq!((again(&mut tcp, &now), tcp.inflation()), (None, 4 * MSS));
+    assert_eq!((again(&mut tcp, &now), tcp.inflation()), (None, 4 * INFLATION));
     // 10 has arrived: acknowledged up to 12. Rule 4: 4 - 2 + 1 = 3.
     let partial = outstanding(12, 31);
     let verdict = feed(&mut tcp, &partial, 10, &[(14, 30)]);
     assert_eq!(verdict, Verdict::Repairing { restart_timer: true });
-    assert_eq!((again(&mut tcp, &partial), tcp.inflation()), (None, 3 * MSS));
+    assert_eq!((again(&mut tcp, &partial), tcp.inflation()), (None, 3 * INFLATION));
     // Rule 3: 30 was the highest at the beginning.
     let full = outstanding(30, 31);
     assert_eq!(
@@ -118,7 +119,11 @@ fn without_sack_rules_1_to_4_are_new_reno() {
     assert_eq!(again(&mut tcp, &now), Some(10));
     let partial = outstanding(14, 20);
     assert_eq!(feed(&mut tcp, &partial, 10, &[]), Verdict::Repairing { restart_timer: true });
-    assert_eq!((again(&mut tcp, &partial), tcp.inflation()), (Some(14), MSS));
+    assert_eq!(
+        (again(&mut tcp, &partial), tcp.inflation()),
+        (Some(14), 0),
+        "3 - 4 + 1: below the threshold"
+    );
     // After a timeout, duplicates below snd_recover do not start a recovery (rule 2).
     tcp.on_timeout();
     for _ in 0..4 {

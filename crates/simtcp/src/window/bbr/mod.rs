@@ -275,7 +275,10 @@ impl Bbr {
         // Without a sample nothing has expired, however late the connection opens.
         let known = self.round_trip.is_some();
         let expired = known && sample.now.since(self.round_trip_at) > ROUND_TRIP_AGE;
-        if let Some(round_trip) = sample.round_trip
+        // The handshake's counts (Linux, `bbr_init`); it is shorter than that of a whole segment by
+        // the time on air, so that data confirms it only where the rate is high.
+        let handshake = sample.smoothed.filter(|_| !known);
+        if let Some(round_trip) = sample.round_trip.or(handshake)
             && (expired || self.round_trip.is_none_or(|old| round_trip <= old))
         {
             (self.round_trip, self.round_trip_at) = (Some(round_trip), sample.now);

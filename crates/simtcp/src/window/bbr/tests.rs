@@ -118,6 +118,28 @@ fn expired_min_rtt_is_measured_again_with_four_segments() {
 }
 
 #[test]
+fn the_handshake_measures_min_rtt() {
+    let mut bbr = Bbr::new(Levels::new(MSS, 10 * MSS, None));
+    let at = |millis| Instant::ZERO + Span::from_millis(millis);
+    let sample = |millis, round_trip: Option<u64>| Sample {
+        now: at(millis),
+        newly: MSS,
+        round_trip: round_trip.map(Span::from_millis),
+        smoothed: Some(Span::from_millis(100)),
+        in_flight: 10 * MSS,
+        ..Sample::default()
+    };
+    bbr.on_sample(&sample(100, None));
+    assert_eq!(bbr.least_round_trip(), Some(Span::from_millis(100)));
+    // Segments take longer than SYNs: 10 s after the handshake the minimum is too old.
+    bbr.on_sample(&sample(10_000, Some(101)));
+    assert!(!bbr.drains());
+    bbr.on_sample(&sample(10_101, Some(101)));
+    assert!(bbr.drains());
+    assert_eq!(bbr.least_round_trip(), Some(Span::from_millis(101)));
+}
+
+#[test]
 fn a_loss_conserves_packets_for_a_round_and_a_timeout_begins_at_one() {
     let mut harness = Harness::new();
     while harness.bbr.mode != Mode::ProbeBandwidth {

@@ -15,7 +15,7 @@ use crate::experiments::publication::{
 use crate::experiments::statistics::relative_gain;
 use crate::experiments::{Section, Summary};
 
-page!(PAGE = "elaasar-2003/connectivity");
+page!(pub(super) PAGE = "elaasar-2003/connectivity");
 
 /// Both tests, the longer sojourn time first.
 const STAYS: [Condition; 2] = [CONNECTED_10, CONNECTED_5];

@@ -11,7 +11,7 @@ use crate::experiments::publication::{Found, Side::Above, page};
 use crate::experiments::statistics::relative_gain;
 use crate::experiments::{Section, Summary};
 
-page!(PAGE = "elaasar-2003/corruption");
+page!(pub(super) PAGE = "elaasar-2003/corruption");
 
 /// Both tests, the longer sojourn time first.
 const STAYS: [Condition; 2] = [CORRUPTION_10, CORRUPTION_1];

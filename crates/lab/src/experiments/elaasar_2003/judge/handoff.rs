@@ -13,7 +13,7 @@ use crate::experiments::publication::{
 };
 use crate::experiments::{Section, Summary};
 
-page!(PAGE = "elaasar-2003/handoff");
+page!(pub(super) PAGE = "elaasar-2003/handoff");
 
 const TESTS: [Condition; 2] = [HANDOFF_HALF, HANDOFF_1];
 

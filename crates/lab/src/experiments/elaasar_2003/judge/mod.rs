@@ -6,6 +6,7 @@ mod connectivity;
 mod corruption;
 mod figures;
 mod handoff;
+mod joint;
 mod measure;
 mod seen;
 mod shapes;
@@ -30,6 +31,7 @@ pub(super) fn judge(setting: &Setting, results: &Results) -> Outcome {
     sections.extend(radio::sections(results));
     sections.push(conclusion::section(&seen));
     sections.push(ambiguities::section(&seen));
+    sections.push(joint::section(&seen));
     let values = [
         ("replications", setting.replications.to_string()),
         ("tolerance", format!("{}, a ratio", setting.get("tolerance"))),

@@ -1,6 +1,7 @@
 //! Evaluation of the paper's claims.
 
 mod files;
+mod simulators;
 mod table_1;
 mod web;
 
@@ -20,6 +21,7 @@ pub(super) fn judge(_: &Setting, results: &Results) -> Outcome {
             web::replies(results),
             files::split_up(results),
             web::commercial(results),
+            simulators::section(results),
         ],
         ..Outcome::default()
     }

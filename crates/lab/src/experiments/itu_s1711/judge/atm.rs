@@ -71,6 +71,10 @@ const CLAIMS: &[(&str, Measure)] = &[
         let found = mbps(results, gigabit(FULL, QUEUES[0]));
         Found::new(format!("{:.1} Mbit/s", found.mean)).between(found, 1.8, 3.3)
     }),
+    that("slow-start-again-after-27-s", |results| {
+        let timeouts = of(results, gigabit(FULL, QUEUES[0]), "timeouts");
+        Found::new(format!("{:.0} timeouts in 20 s", timeouts.mean)).above(timeouts, 0.5)
+    }),
     number("the-fullest-queue", |results| of(results, gigabit(FULL, ENDLESS), "queue")),
     that("no-more-than-half-of-the-window", |results| {
         let lost = of(results, gigabit(FULL, QUEUES[2]), "overflowed");

@@ -49,6 +49,7 @@ pub(super) fn section(results: &Results) -> Section {
             });
         }
     }
+    cells.extend(throughputs());
     cells.extend(PAGE.judge(CLAIMS, results));
     Section {
         figures: vec![sequence(results)],
@@ -56,6 +57,21 @@ pub(super) fn section(results: &Results) -> Section {
         cells,
         ..PAGE.section()
     }
+}
+
+/// Returns the cells of the table's last column: the page's bytes over the published time.
+fn throughputs() -> Vec<Cell> {
+    let (claim, printed, times) =
+        (PAGE.claim("throughput"), published("throughput"), published("time"));
+    let mut cells = Vec::new();
+    for (page, of_page) in S1711_PAGES.into_iter().enumerate() {
+        for (way, (named, _)) in WAYS.into_iter().enumerate().take(3) {
+            let ours = Summary::exact(of_page.bytes as f64 / times[page][way]);
+            let name = format!("{}, {named}: throughput", of_page.name);
+            cells.push(claim.cell(name, printed[page][way], ours));
+        }
+    }
+    cells
 }
 
 /// Returns figure 53: the completion time of each element of RBLAB.

@@ -2,7 +2,7 @@
 
 use super::{Seen, shown};
 use crate::experiments::mhatre_rosenberg::{
-    ASKED_ONLY, DEMAND_AND_FREE, FIXED_SPLIT, LOOP, OPPORTUNITIES, REQUESTS, TABLE, asking,
+    ASKED_ONLY, DEMAND_AND_FREE, FIXED_SPLIT, LOOP, OPPORTUNITIES, RAREST, REQUESTS, TABLE, asking,
 };
 use crate::experiments::publication::{Claim, Found, page};
 use crate::experiments::statistics::Summary;
@@ -40,12 +40,18 @@ pub(super) fn table(seen: &Seen<'_>) -> Section {
     for (value, words, digits) in ROWS {
         let claims = [0, 1, 2].map(|column| entry(value, column));
         for (claim, key) in claims.into_iter().zip(&columns) {
-            cells.push(claim.number(seen.table(key, value)));
+            cells.push(match claim.is_comparable() {
+                true => claim.number(seen.table(key, value)),
+                false => claim.not_comparable(),
+            });
         }
         let published = claims.map(|claim| claim.value().to_string()).join(" / ");
         let ours = columns.iter().map(|key| shown(seen.table(key, value), digits));
         rows.push([words.to_owned(), published].into_iter().chain(ours).collect());
     }
+    let over_first = |key| plus_one(seen.gain(TABLE, key, ONE, "down_kbps"));
+    cells.push(TABLE_I.claim("down-ratio-2").number(over_first(TWO)));
+    cells.push(TABLE_I.claim("down-ratio-3").number(over_first(THREE)));
     let head = ["value", "table I"].into_iter().chain(columns.iter().copied());
     let table = Table { head: head.map(str::to_owned).collect(), ..TABLE_I.table("table-1", rows) };
     Section { tables: vec![table], cells, ..TABLE_I.section() }
@@ -62,19 +68,25 @@ pub(super) fn sentences(seen: &Seen<'_>) -> Section {
 /// Returns the table of how often a terminal without slots may send a request.
 fn requests(seen: &Seen<'_>) -> Table {
     let row = |frames: u32| {
-        let of = |name: &str, value: &str| {
-            seen.results.values(REQUESTS, &format!("{frames}/{name}"), value)
-        };
         let mut row = vec![frames.to_string()];
         for (name, _) in asking(frames) {
-            let share = of(name, "timeouts").into_iter().zip(of(name, "objects"));
-            let share: Vec<f64> = share.map(|(timeouts, objects)| timeouts / objects).collect();
-            row.push(shown(Summary::of(&share), 2));
-            row.push(shown(Summary::of(&of(name, "mean_s")), 2));
+            row.push(shown(timeouts_each(seen, frames, name), 2));
+            let key = format!("{frames}/{name}");
+            row.push(shown(seen.results.summary(REQUESTS, &key, "mean_s"), 2));
         }
         row
     };
     SENTENCES.table("requests", OPPORTUNITIES.map(row))
+}
+
+/// Returns the timeouts for each object where a terminal may send a request once in `frames`.
+fn timeouts_each(seen: &Seen<'_>, frames: u32, name: &str) -> Summary {
+    let of = |value: &str| {
+        let key = format!("{frames}/{name}");
+        seen.results.values(REQUESTS, &key, value).into_iter()
+    };
+    let each = of("timeouts").zip(of("objects")).map(|(timeouts, objects)| timeouts / objects);
+    Summary::of(&each.collect::<Vec<f64>>())
 }
 
 fn gains(seen: &Seen<'_>) -> Vec<Cell> {
@@ -95,8 +107,7 @@ fn directions(seen: &Seen<'_>) -> Vec<Cell> {
     let fewer = [TWO, THREE].map(|other| seen.gain(TABLE, other, ONE, "objects"));
     let idle = seen.ratio(ONE, "used", "granted");
     let crowd = seen.ratio(ONE, "crowded_s", "alone_s");
-    let demand = Scenario::EndToEndOnDemand.name();
-    let timeouts = seen.ratio(demand, "timeouts", "objects");
+    let timeouts = timeouts_each(seen, RAREST, asking(RAREST)[0].0);
     let [one, two] = [ONE, TWO].map(|key| seen.ratio(key, "up_kbps", "objects").scaled(1e4));
     let spare = seen.ratio_of(ONE, TWO, "up_kbps", "objects");
     let asked = longer(ASKED_ONLY, TWO);

@@ -1,7 +1,7 @@
 //! Claims of sections V.A and IX about end-to-end file transfers.
 
 use super::super::super::FILES;
-use super::super::super::bench::{FEW, Others, ROUND_TRIPS, Router, Trial, Way};
+use super::super::super::bench::{FEW, Others, ROUND_TRIPS, Router, SMALL, Trial, Way};
 use super::{GEO, alone, crowded, each, kbps, listed, of, over};
 use crate::experiments::Summary;
 use crate::experiments::publication::{Found, Measure, page, that};
@@ -95,6 +95,12 @@ pub(super) const CLAIMS: &[(&str, Measure)] = &[
         let change =
             over(results, crowded(Way::SackNewReno, GEO), alone(Way::SackNewReno, GEO), "kbps");
         Found::new(format!("{:+.0} %", change.mean)).below(change, -50.0)
+    }),
+    that("several-with-small-windows-as-well", |results| {
+        let beside = |flows: u32| Trial::new(Way::SackNewReno, GEO, Others::Small(flows));
+        let change = |flows| over(results, beside(flows), alone(Way::SackNewReno, GEO), "kbps");
+        let words = SMALL.map(|flows| format!("{flows}: {:+.0} %", change(flows).mean));
+        Found::new(words.join(", ")).below(change(SMALL[2]), -50.0)
     }),
     that("the-longer-the-less", |results| {
         let change = |long, short| {

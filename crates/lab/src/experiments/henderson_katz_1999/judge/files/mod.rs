@@ -150,7 +150,9 @@ fn recoveries(results: &Results) -> Table {
             let at = |round_trip| Trial { queue, ..Trial::new(way, round_trip, others) };
             let [short, long] = [20, GEO].map(|at_ms| kbps(results, at(at_ms)).mean);
             let change = over(results, at(GEO), at(20), "kbps");
-            format!("{short:.0}, {long:.0}: {:+.1} ± {:.1} %", change.mean, change.half)
+            let halved = of(results, at(GEO), "recoveries").mean;
+            let change = format!("{:+.1} ± {:.1} %", change.mean, change.half);
+            format!("{short:.0}, {long:.0}: {change}; {halved:.1}")
         };
         let mut row = vec![way.name().to_owned(), load.to_owned()];
         row.extend(GRID.map(cell));

@@ -100,7 +100,8 @@ pub(super) fn two_segments(results: &Results) -> Section {
     });
     figures.push(two::PAGE.figure("figure-17", bursts.into()));
     let mut cells = two::PAGE.judge(two::CLAIMS, results);
-    cells.splice(SHARES.len()..SHARES.len(), table_13(results));
+    let single = entries(results).into_iter().chain(table_13(results));
+    cells.splice(SHARES.len()..SHARES.len(), single);
     Section { figures, tables: vec![other_hosts(results)], cells, ..two::PAGE.section() }
 }
 
@@ -117,6 +118,21 @@ const SHARES: [(&str, u32, u64); 5] = [
 /// Returns the simulated percentage.
 fn share(results: &Results, (_, flows, rate): (&str, u32, u64)) -> Summary {
     kbps(results, test_a(flows, rate)).scaled(100.0 / udp(rate as f64))
+}
+
+/// Returns the cells of the entries of tables 8 to 12: stations of one rate, or sums of a station's
+/// flows.
+fn entries(results: &Results) -> Vec<Cell> {
+    let of_table = |(id, flows, rate): (&str, u32, u64)| {
+        let claim = two::PAGE.claim(&format!("{id}-entries"));
+        let ours = kbps(results, test_a(flows, rate));
+        let entries = claim.values::<Vec<f64>>().into_iter().zip(1..);
+        let table = id.replace('-', " ");
+        let cell =
+            |(published, number)| claim.cell(format!("{table}: entry {number}"), published, ours);
+        entries.map(cell).collect::<Vec<Cell>>()
+    };
+    SHARES.into_iter().flat_map(of_table).collect()
 }
 
 /// Returns the cells of table 13: TCP and UDP from VSAT-C and VSAT-D.
