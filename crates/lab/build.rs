@@ -13,6 +13,20 @@ const LIVE: &[&str] = &["rt", "testbed", "gateway"];
 const EVALUATION: &[&str] =
     &["judge", "cells.rs", "figures.rs", "tables.rs", "report.rs", "tests.rs"];
 
+/// Files of scenarios that only evaluate stored results.
+const SCENARIO_EVALUATION: &[&str] = &[
+    "compare.rs",
+    "csv.rs",
+    "document.rs",
+    "expect.rs",
+    "figures.rs",
+    "mod.rs",
+    "record.rs",
+    "results.rs",
+    "sweep.rs",
+    "tests.rs",
+];
+
 fn main() {
     let lab = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
     let crates = lab.parent().expect("the crates' folder").to_path_buf();
@@ -37,6 +51,9 @@ fn main() {
         let name = entry.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         codes.insert(name.to_owned(), hash.0);
     }
+    let mut hash = Hash::new();
+    take(&lab.join("src/scenario"), SCENARIO_EVALUATION, &mut hash);
+    codes.insert("scenario".to_owned(), hash.0);
     let words: Vec<String> =
         codes.iter().map(|(name, code)| format!("{name}={code:016x}")).collect();
     println!("cargo:rustc-env=BENTPIPE_LAB_CODES={}", words.join(","));

@@ -3,7 +3,7 @@
 use crate::{Outcome, values};
 use rt::emulator::star::{self, StarEmulatorConfig};
 use rt::emulator::{EmulatorConfig, Foreground, run_in_foreground};
-use satlink::words;
+use satlink::{Direction, Trace, words};
 use std::fs;
 use std::path::{Path, PathBuf};
 use units::Span;
@@ -44,6 +44,12 @@ pub struct Arguments {
     /// Write a summary as JSON at the end; - is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// A course of rate, delay and loss of the forward direction: CSV (*.csv) or Mahimahi's format
+    #[arg(long, value_name = "FILE", conflicts_with = "mac")]
+    trace_forward: Option<PathBuf>,
+    /// The same of the return direction
+    #[arg(long, value_name = "FILE", conflicts_with = "mac")]
+    trace_return: Option<PathBuf>,
     /// Seed of all random processes
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -75,6 +81,15 @@ pub fn run(arguments: Arguments) -> Outcome {
     }
     let mut config =
         EmulatorConfig::from_words(&arguments.words).map_err(|error| error.to_string())?;
+    for (direction, path) in [
+        (Direction::Forward, &arguments.trace_forward),
+        (Direction::Return, &arguments.trace_return),
+    ] {
+        if let Some(path) = path {
+            config.link.direction_mut(direction).trace = Some(Arc::new(read_trace(path)?));
+            config.link_words += &format!(" trace {direction} {}", path.display());
+        }
+    }
     if let Some(path) = &arguments.json {
         values::reserve(path)?;
     }
@@ -89,6 +104,12 @@ pub fn run(arguments: Arguments) -> Outcome {
     let summary =
         run_in_foreground(config, &foreground, &stop).map_err(|error| error.to_string())?;
     kept_up(&summary.end.reasons)
+}
+
+fn read_trace(path: &Path) -> Result<Trace, String> {
+    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let text = fs::read_to_string(path).map_err(|error| failed(&error))?;
+    Trace::parse(&path.to_string_lossy(), &text).map_err(|error| failed(&error))
 }
 
 /// Emulates a hub and terminals as configured in the file at `path`.
@@ -166,6 +187,18 @@ mod tests {
 
     fn error_of(line: &str) -> String {
         run(Line::try_parse_from(line.split(' ')).unwrap().arguments).unwrap_err()
+    }
+
+    #[test]
+    fn an_invalid_trace_is_reported_with_its_line() {
+        let path = std::env::temp_dir().join(format!("bentpipe-{}.csv", std::process::id()));
+        fs::write(&path, "time_s,loss\n0,0\n1,2\n").unwrap();
+        let path = path.display();
+        let line = format!("emulate udp 127.0.0.1:0 127.0.0.1:9 --trace-return {path}");
+        assert_eq!(error_of(&line), format!("{path}: line 3: expected a loss from 0 to 1"));
+        fs::remove_file(path.to_string()).unwrap();
+        let line = "emulate udp 127.0.0.1:0 127.0.0.1:9 --trace-forward /no/such.trace";
+        assert!(error_of(line).starts_with("/no/such.trace: "));
     }
 
     #[test]

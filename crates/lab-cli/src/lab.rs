@@ -6,9 +6,9 @@ mod proof;
 use crate::{Outcome, values};
 use clap::Subcommand;
 use lab::experiments::{self, ALL, Options, Ran, Request, Verdict};
-use lab::watch;
+use lab::{scenario, watch};
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use units::Span;
 
 /// Commands for experiments, fault-injection runs and system tests.
@@ -20,12 +20,16 @@ pub(crate) enum Command {
     Run(Run),
     Report(Report),
     Merge(Merge),
+    Compare(Compare),
     Watch(Watch),
     Fuzz(fuzz::Arguments),
     Proof(proof::Arguments),
 }
 
-/// Run experiments
+/// Run experiments or scenario files
+///
+/// A scenario file (docs/guide/scenarios.md) describes links, gateways, traffic, a sweep and
+/// criteria; the exit code is 1 if a criterion is not met.
 ///
 /// Results are stored below --out: interrupted runs are resumed, and jobs with stored results of
 /// the same code, seed and parameters are not repeated. Writes report.html and results.json there,
@@ -33,8 +37,8 @@ pub(crate) enum Command {
 #[derive(clap::Args)]
 #[command(after_help = "Example: bentpipe lab run elaasar-2003 --quick")]
 pub(crate) struct Run {
-    /// Names of experiments, or all
-    #[arg(value_name = "ID", required_unless_present = "file")]
+    /// Names of experiments, or all; or files: scenarios, or values of the options below
+    #[arg(value_name = "ID|FILE.toml", required_unless_present = "file")]
     ids: Vec<String>,
     /// An experiment file with values of the options below
     #[arg(long, value_name = "FILE")]
@@ -57,7 +61,8 @@ pub(crate) struct Run {
     /// Number of parallel jobs; default: one per processor
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
-    /// Set a parameter; may be given more than once (`list` names them)
+    /// Set a parameter (`list` names them), or a key of a scenario file; may be given more than
+    /// once
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
     /// Run the live parts as well: hosts in network namespaces, the kernel's TCP, the emulator and
@@ -90,6 +95,19 @@ pub(crate) struct Merge {
     /// Output folder
     #[arg(long, value_name = "DIR", default_value = OUT)]
     out: PathBuf,
+}
+
+/// Compare the results of a scenario in two folders
+///
+/// Prints each measure of each point side by side with 95 % intervals, and which of them differ.
+#[derive(clap::Args)]
+pub(crate) struct Compare {
+    /// Folder of the results of a scenario, such as bentpipe-lab/NAME
+    #[arg(value_name = "A")]
+    first: PathBuf,
+    /// Another folder, of another run or version
+    #[arg(value_name = "B")]
+    second: PathBuf,
 }
 
 /// Simulate flows that share a link, and record them
@@ -138,10 +156,14 @@ fn shard(text: &str) -> Result<(u32, u32), String> {
 pub(crate) fn run(command: Command) -> Outcome {
     match command {
         Command::List => list(),
-        Command::Run(run) => run_entries(run),
+        Command::Run(run) => run_all(run),
         Command::Report(Report { out }) => {
             let path = experiments::report(&out).map_err(|error| error.to_string())?;
             values::print(&format!("{}\n", path.display()))
+        }
+        Command::Compare(Compare { first, second }) => {
+            let text = scenario::compare(&first, &second).map_err(|error| error.to_string())?;
+            values::print(&text)
         }
         Command::Watch(arguments) => watch_run(arguments),
         Command::Fuzz(arguments) => fuzz::run(&arguments),
@@ -198,6 +220,55 @@ fn list() -> Outcome {
         }
     }
     values::print(&text)
+}
+
+/// Runs the scenario files, and then the experiments.
+fn run_all(mut arguments: Run) -> Outcome {
+    let is_file = |id: &String| id.ends_with(".toml");
+    let (files, ids): (Vec<String>, Vec<String>) =
+        std::mem::take(&mut arguments.ids).into_iter().partition(is_file);
+    arguments.ids = ids;
+    let mut missed = Vec::new();
+    for path in files.into_iter().map(PathBuf::from) {
+        if !scenario::is_scenario(&path).map_err(|error| error.to_string())? {
+            if arguments.file.replace(path).is_some() {
+                return Err("found two files with options, expected at most one".to_owned());
+            }
+        } else if !run_scenario(&path, &arguments)? {
+            missed.push(path.display().to_string());
+        }
+    }
+    if arguments.file.is_some() || !arguments.ids.is_empty() {
+        run_entries(arguments)?;
+    }
+    match missed.is_empty() {
+        true => Ok(()),
+        false => Err(format!("not all criteria are met: {}", missed.join(", "))),
+    }
+}
+
+/// Runs a scenario file; returns whether its criteria are met.
+fn run_scenario(path: &Path, arguments: &Run) -> Result<bool, String> {
+    let Run { out, replications, seed, quick, shard, jobs, set, live, .. } = arguments;
+    let options = Options {
+        replications: *replications,
+        quick: *quick,
+        shard: *shard,
+        jobs: *jobs,
+        set: set.clone(),
+        live: *live,
+        ..Options::new(out)
+    };
+    match scenario::run(path, &options, *seed).map_err(|error| error.to_string())? {
+        scenario::Report::Part { name, done, jobs } => {
+            values::print(&format!("{name}: {done} of {jobs} jobs are done\n"))?;
+            Ok(true)
+        }
+        scenario::Report::Whole { folder, text, met } => {
+            values::print(&format!("{text}\n{}\n", folder.display()))?;
+            Ok(met)
+        }
+    }
 }
 
 fn run_entries(arguments: Run) -> Outcome {

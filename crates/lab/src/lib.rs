@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!                 ┌─ experiments  published results, reproduced and evaluated ─▶ JSON, CSV, HTML
+//!                 ├─ scenario     questions in files ─▶ CSV, figures
 //!   sim ──────────┼─ fuzz         fault-injection runs, one per seed
 //!                 └─ watch        one simulated run with captures and samples
 //!
@@ -31,6 +32,7 @@ pub mod fuzz;
 pub mod live;
 pub mod plot;
 pub mod proof;
+pub mod scenario;
 mod threads;
 pub mod watch;
 

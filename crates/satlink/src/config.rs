@@ -2,7 +2,9 @@
 
 use crate::errors::{GilbertElliott, Outage, TwoStateMarkov};
 use crate::queue::{Discipline, Limit, QueueConfig, Red};
+use crate::trace::Trace;
 use crate::{Direction, Framing};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use units::{BitRate, Span};
@@ -50,6 +52,8 @@ pub struct DirectionConfig {
     pub duplicate: f64,
     /// Reordering: packets that skip the delay.
     pub reorder: Option<Reorder>,
+    /// The course of rate, delay and loss over time, in place of the values above.
+    pub trace: Option<Arc<Trace>>,
 }
 
 impl Default for DirectionConfig {
@@ -66,6 +70,7 @@ impl Default for DirectionConfig {
             keep_order: true,
             duplicate: 0.0,
             reorder: None,
+            trace: None,
         }
     }
 }

@@ -54,6 +54,7 @@ pub mod profiles;
 mod propagation;
 mod queue;
 pub mod reference;
+pub mod trace;
 pub mod words;
 
 pub use config::{ConfigError, DirectionConfig, Jitter, LinkConfig, Reorder};
@@ -63,3 +64,4 @@ pub use frame::{Admission, Delivery, Direction, DropCause, Frame};
 pub use framing::Framing;
 pub use link::Link;
 pub use queue::{Discipline, Limit, QueueConfig, Red};
+pub use trace::Trace;

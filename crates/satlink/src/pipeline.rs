@@ -3,6 +3,7 @@
 use crate::errors::{Air, Errors};
 use crate::propagation::{Flight, Propagation};
 use crate::queue::{Entry, InService, Queue, Waiting};
+use crate::trace::Opportunities;
 use crate::{Admission, Counters, Direction, DirectionConfig, DropCause, Frame, LinkConfig};
 use alloc::format;
 use units::{BitRate, Instant, RngStream, Serializer, Span};
@@ -15,14 +16,32 @@ const TYPICAL_PACKET: u64 = 1_000;
 pub(crate) struct Pipeline<F> {
     direction: Direction,
     config: DirectionConfig,
+    /// The configured values that a trace replaces.
+    configured: Configured,
     queue: Queue<F>,
     line: Option<Serializer>,
+    /// The transmitter, if a trace has opportunities in place of rates.
+    opportunities: Option<Opportunities>,
     on_line: Option<OnLine<F>>,
     errors: Errors,
     way: Propagation<F>,
     early: RngStream,
     copies: RngStream,
     counters: Counters,
+}
+
+/// Values that a trace may replace.
+#[derive(Clone, Copy, Debug)]
+struct Configured {
+    rate: Option<BitRate>,
+    delay: Span,
+    loss: f64,
+}
+
+impl Configured {
+    fn of(config: &DirectionConfig) -> Self {
+        Self { rate: config.rate, delay: config.delay, loss: config.loss }
+    }
 }
 
 #[derive(Debug)]
@@ -50,6 +69,8 @@ impl<F: Frame> Pipeline<F> {
             early: stream("red"),
             copies: stream("duplicate"),
             counters: Counters::default(),
+            configured: Configured::of(&own),
+            opportunities: own.trace.as_ref().and_then(|trace| trace.opportunities()),
             config: own,
         }
     }
@@ -74,6 +95,10 @@ impl<F: Frame> Pipeline<F> {
         if new.rate != self.config.rate {
             self.line = new.rate.map(|rate| self.line_at(rate));
         }
+        if new.trace != self.config.trace {
+            self.opportunities = new.trace.as_ref().and_then(|trace| trace.opportunities());
+        }
+        self.configured = Configured::of(new);
         self.config = new.clone();
         if self.on_line.is_none() {
             // Without a rate queued frames are sent immediately.
@@ -121,7 +146,7 @@ impl<F: Frame> Pipeline<F> {
     /// The time of the next delivery, or the earliest possible delivery of the frame in
     /// transmission if that is earlier.
     pub(crate) fn next_event(&self) -> Option<Instant> {
-        let least = || Propagation::<F>::least_delay(&self.config);
+        let least = || Propagation::<F>::least_delay(&self.config, self.configured.delay);
         match (&self.on_line, self.way.next_at()) {
             (Some(_), Some(at)) if self.config.keep_order && self.config.reorder.is_none() => {
                 Some(at)
@@ -178,12 +203,10 @@ impl<F: Frame> Pipeline<F> {
     /// Starts the transmission of the next frame; without a rate, of all frames.
     fn start_next(&mut self, now: Instant, air: &mut Air) {
         while let Some(waiting) = self.queue.leave(now) {
-            let until = match &mut self.line {
-                Some(line) => line.send(now, waiting.on_air),
-                None => now,
-            };
-            let on_line = OnLine { waiting, from: now, until };
-            if self.line.is_some() {
+            let from = self.follow(now, air.epoch());
+            let until = self.send(from, waiting.on_air, air.epoch());
+            let on_line = OnLine { waiting, from, until };
+            if until > now || self.line.is_some() || self.opportunities.is_some() {
                 self.on_line = Some(on_line);
                 return;
             }
@@ -195,6 +218,7 @@ impl<F: Frame> Pipeline<F> {
     fn finish(&mut self, on_line: OnLine<F>, air: &mut Air) {
         let OnLine { waiting, from, until } = on_line;
         let Waiting { frame, offered_at, on_air } = waiting;
+        self.follow(until, air.epoch());
         self.counters.sent.add(on_air);
         let passage = air.passage(self.direction, from, until);
         if let Some(cause) = self.errors.strike(&self.config, &passage, on_air) {
@@ -203,6 +227,33 @@ impl<F: Frame> Pipeline<F> {
         }
         let ahead = self.way.launch(&self.config, frame, offered_at, until, passage.delay);
         self.counters.reordered += u64::from(ahead);
+    }
+
+    /// Sends a frame of `on_air` octets from `from` on; returns when it is out.
+    fn send(&mut self, from: Instant, on_air: u64, epoch: Instant) -> Instant {
+        if let (Some(opportunities), Some(trace)) = (&mut self.opportunities, &self.config.trace) {
+            return epoch + opportunities.send(trace, from.since(epoch), on_air);
+        }
+        match &mut self.line {
+            Some(line) => line.send(from, on_air),
+            None => from,
+        }
+    }
+
+    /// Applies the trace at `now`; returns when a frame can be sent from then on.
+    fn follow(&mut self, now: Instant, epoch: Instant) -> Instant {
+        let Some(trace) = &self.config.trace else { return now };
+        let open = trace.open_from(now.since(epoch));
+        let Some(at_open) = trace.step_at(open) else { return now };
+        let step = trace.step_at(now.since(epoch)).unwrap_or(at_open);
+        self.config.delay = step.delay.unwrap_or(self.configured.delay);
+        self.config.loss = step.loss.unwrap_or(self.configured.loss);
+        let rate = at_open.rate.flatten().or(self.configured.rate);
+        if rate != self.config.rate {
+            self.config.rate = rate;
+            self.line = rate.map(|rate| self.line_at(rate));
+        }
+        epoch + open
     }
 
     fn lose(&mut self, cause: DropCause, bytes: u64) {

@@ -69,15 +69,17 @@ impl<F: Frame> Propagation<F> {
         ahead
     }
 
-    /// Minimum delay of any frame.
-    pub(crate) fn least_delay(config: &DirectionConfig) -> Span {
+    /// Minimum delay of any frame; `configured` is the delay where a trace has none.
+    pub(crate) fn least_delay(config: &DirectionConfig, configured: Span) -> Span {
         if config.reorder.is_some() {
             return Span::ZERO;
         }
+        let trace = config.trace.as_ref();
+        let delay = trace.map_or(configured, |trace| trace.least_delay(configured));
         match config.jitter {
-            Jitter::None => config.delay,
+            Jitter::None => delay,
             // 1 ns for rounding.
-            Jitter::Uniform(width) => config.delay - width - Span::from_nanos(1),
+            Jitter::Uniform(width) => delay - width - Span::from_nanos(1),
             Jitter::Normal(_) => Span::ZERO,
         }
     }

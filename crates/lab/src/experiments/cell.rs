@@ -156,12 +156,12 @@ pub struct Measured {
 }
 
 /// Accepted relative difference of two numbers without intervals.
-pub(super) const TOLERANCE: f64 = 0.1;
+pub(crate) const TOLERANCE: f64 = 0.1;
 
 /// Returns true if two numbers differ by at most `slack` and `half`, the half-width of the 95 %
 /// confidence interval of their difference, of which at most half of `slack` counts: a wide
 /// interval never doubles the tolerance.
-pub(super) fn is_near(difference: f64, slack: f64, half: f64) -> bool {
+pub(crate) fn is_near(difference: f64, slack: f64, half: f64) -> bool {
     difference.abs() <= slack + half.min(slack / 2.0)
 }
 

@@ -33,12 +33,14 @@ mod store;
 mod sweep;
 
 pub use cell::{Cell, Compared, Evidence, Kind, Measured, Side, Verdict};
+pub(crate) use cell::{TOLERANCE, is_near};
 pub use figure::{Axis, Figure, Series};
 pub use judged::Judged;
 pub use options::Options;
 pub use outcome::{CrossTraffic, Outcome, Picture, Section, SetUp, Table};
 pub use plan::{Draw, Entry, Live, Point, Results, Values};
 pub use request::Request;
+pub(crate) use runner::run_points;
 pub use runner::{Ran, merge, report, run};
 pub use setting::{Parameter, Setting};
 pub use statistics::Summary;

@@ -49,7 +49,7 @@ impl Options {
     ///
     /// # Errors
     /// The first invalid option, with the accepted values.
-    pub(super) fn check(&self, entries: &[&Entry]) -> Result<(), LabError> {
+    pub(crate) fn check(&self, entries: &[&Entry]) -> Result<(), LabError> {
         let wrong = |text: String| Err(LabError::Request(text));
         if self.replications.is_some_and(|count| !(1..=10_000).contains(&count)) {
             let found = self.replications.unwrap_or_default();

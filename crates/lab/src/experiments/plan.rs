@@ -128,6 +128,11 @@ impl Values {
         self.0.get(name).unwrap_or_else(|| panic!("no job of this point has a value {name:?}"))
     }
 
+    /// Returns the number called `name`, if there is one.
+    pub(crate) fn find(&self, name: &str) -> Option<f64> {
+        self.0.get(name)?.first().copied()
+    }
+
     /// Returns the name of the first value that is not finite, which JSON could not store.
     pub(super) fn not_a_number(&self) -> Option<&str> {
         let bad =

@@ -59,7 +59,7 @@ fn run_one(entry: &'static Entry, options: &Options) -> Result<Ran, LabError> {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let workers = options.jobs.unwrap_or(cores);
     let jobs = sweep::jobs(&points);
-    let found = find(entry, options, &header, &jobs, workers)?;
+    let found = find(entry.id, options, &header, &jobs, workers)?;
     let done = jobs.iter().filter(|job| found.contains_key(&job.name())).count();
     if done < jobs.len() {
         return Ok(Ran::Part { id: entry.id, done, jobs: jobs.len() });
@@ -71,7 +71,7 @@ fn run_one(entry: &'static Entry, options: &Options) -> Result<Ran, LabError> {
         let points = (live.plan)(&setting);
         check_keys(entry, &points)?;
         let header = Header::live(entry, &setting);
-        let found = find(entry, options, &header, &sweep::jobs(&points), live.at_once)?;
+        let found = find(entry.id, options, &header, &sweep::jobs(&points), live.at_once)?;
         let mut measured = Results::partial();
         gather(&points, &found, &mut measured);
         outcome.put_beside((live.judge)(&setting, &results, &measured));
@@ -91,6 +91,29 @@ fn run_one(entry: &'static Entry, options: &Options) -> Result<Ran, LabError> {
     Ok(Ran::Whole(Box::new(judged)))
 }
 
+/// Runs the points of a scenario file called `name`, as [`run`] does for an entry; returns the
+/// results, or the numbers of finished and of all jobs if jobs of other shards are missing.
+///
+/// # Errors
+/// If a job fails, or a file cannot be read or written.
+pub(crate) fn run_points(
+    name: &str,
+    options: &Options,
+    points: &[Point],
+) -> Result<Result<Results, [usize; 2]>, LabError> {
+    let header = Header::scenario(name, options.seed);
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let jobs = sweep::jobs(points);
+    let found = find(name, options, &header, &jobs, options.jobs.unwrap_or(cores))?;
+    let done = jobs.iter().filter(|job| found.contains_key(&job.name())).count();
+    if done < jobs.len() {
+        return Ok(Err([done, jobs.len()]));
+    }
+    let mut results = Results::default();
+    gather(points, &found, &mut results);
+    Ok(Ok(results))
+}
+
 /// Rejects two points with the same name, which would share results.
 pub(super) fn check_keys(entry: &Entry, points: &[Point]) -> Result<(), LabError> {
     let mut seen = BTreeSet::new();
@@ -102,7 +125,7 @@ pub(super) fn check_keys(entry: &Entry, points: &[Point]) -> Result<(), LabError
 
 /// Loads the stored results of `jobs` and runs the missing ones of this shard.
 fn find(
-    entry: &Entry,
+    id: &str,
     options: &Options,
     header: &Header,
     jobs: &[Job<'_>],
@@ -115,13 +138,13 @@ fn find(
     };
     let to_do: Vec<Job<'_>> = jobs.iter().enumerate().filter(ours).map(|(_, job)| *job).collect();
     if !to_do.is_empty() {
-        sweep_and_save(entry, options, header, (&to_do, workers), &mut found)?;
+        sweep_and_save(id, options, header, (&to_do, workers), &mut found)?;
     }
     Ok(found)
 }
 
 fn sweep_and_save(
-    entry: &Entry,
+    id: &str,
     options: &Options,
     header: &Header,
     (to_do, workers): (&[Job<'_>], usize),
@@ -130,7 +153,7 @@ fn sweep_and_save(
     let path = header.path(options);
     let clock = Clock::new();
     let mut saved = clock.now();
-    let bar = bar(entry, to_do.len());
+    let bar = bar(id, to_do.len());
     let swept = sweep::run(to_do, workers, options.seed, |name, values| {
         found.insert(name, values);
         bar.inc(1);
@@ -152,7 +175,7 @@ fn is_due(clock: &Clock, saved: &mut Instant) -> bool {
 }
 
 /// Returns a progress bar, which is hidden unless standard error is a terminal.
-fn bar(entry: &Entry, jobs: usize) -> ProgressBar {
+fn bar(id: &str, jobs: usize) -> ProgressBar {
     let target = match std::io::stderr().is_terminal() {
         true => ProgressDrawTarget::stderr(),
         false => ProgressDrawTarget::hidden(),
@@ -162,7 +185,7 @@ fn bar(entry: &Entry, jobs: usize) -> ProgressBar {
         .expect("the template is a constant")
         .progress_chars("━╸─");
     bar.set_style(style);
-    bar.set_prefix(entry.id);
+    bar.set_prefix(id.to_owned());
     bar
 }
 

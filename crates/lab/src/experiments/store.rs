@@ -64,6 +64,18 @@ impl Header {
         Self { code, live: true, ..Self::new(entry, setting) }
     }
 
+    /// Returns the header of the results of a scenario file.
+    pub(super) fn scenario(name: &str, seed: u64) -> Self {
+        Self {
+            experiment: name.to_owned(),
+            code: codes(&["simulated", "scenario"]),
+            seed,
+            quick: false,
+            parameters: BTreeMap::new(),
+            live: false,
+        }
+    }
+
     /// Returns the path of the file of a shard.
     pub(super) fn path(&self, options: &Options) -> PathBuf {
         let (part, of) = options.shard.unwrap_or((1, 1));

@@ -35,6 +35,11 @@ impl Air {
         Self { epoch, model: config.shared, chain, rng, outages: config.outages.clone() }
     }
 
+    /// The time to which outages and traces are relative.
+    pub(crate) fn epoch(&self) -> Instant {
+        self.epoch
+    }
+
     /// Applies new settings at `now`. A running process stays in its state and sojourn; loss rates
     /// and delays change immediately, mean sojourn times with the next sojourn.
     pub(crate) fn reconfigure(&mut self, config: &LinkConfig, now: Instant) {

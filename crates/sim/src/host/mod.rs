@@ -15,6 +15,7 @@
 mod bulk;
 mod datagrams;
 mod proxy;
+mod relay_link;
 mod tcp;
 mod xstp;
 
@@ -22,6 +23,7 @@ pub use bulk::{BulkReceiver, BulkSender};
 pub use datagrams::Datagrams;
 pub use proxy::Proxy;
 pub(crate) use proxy::carry;
+pub use relay_link::{RelayLink, RelayStream};
 pub use tcp::{Tcp, TcpId};
 pub use xstp::{Xstp, XstpStream};
 

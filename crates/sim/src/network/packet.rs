@@ -28,6 +28,11 @@ impl NodeId {
         Self((ip & 0xff_ffff).wrapping_sub(1))
     }
 
+    /// The node with the address that [`NodeId::ip`] returns.
+    pub(crate) fn with_address(ip: Ipv4Addr) -> Self {
+        Self::with_ip(ip.to_bits())
+    }
+
     /// Its index: nodes are numbered from 0 in the order of their creation.
     pub fn index(self) -> usize {
         self.0 as usize

@@ -52,6 +52,7 @@ fn direction() -> impl Strategy<Value = DirectionConfig> {
                     keep_order,
                     duplicate,
                     reorder,
+                    trace: None,
                 }
             },
         )

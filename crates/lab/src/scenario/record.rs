@@ -1,0 +1,78 @@
+//! Time series and captures of the first replication of each point.
+
+use super::Scenario;
+use crate::LabError;
+use crate::experiments::{Axis, Draw, Figure, Series};
+use crate::files;
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::Path;
+use units::Instant;
+
+/// Maximum number of lines in a figure.
+const LINES: usize = 7;
+
+/// Runs the first replication of each point again and writes what is to be recorded, in folders
+/// `series/POINT` and `capture/POINT`, and a figure of the octets received by each traffic.
+pub(super) fn write(scenario: &Scenario, seed: u64, folder: &Path) -> Result<(), LabError> {
+    let mut received: Vec<(String, Vec<Series>)> = Vec::new();
+    for (place, point) in scenario.points.iter().enumerate() {
+        let record = &point.case.record;
+        if record.series.is_none() && record.capture.is_empty() {
+            continue;
+        }
+        let number = (place + 1).to_string();
+        let mut built = point.case.build(&Draw { seed, run: 0 });
+        let captures = folder.join("capture").join(&number);
+        for name in &record.capture {
+            let path = captures.join(format!("{name}.pcapng"));
+            let failed = |source| LabError::File { path: path.clone(), source };
+            fs::create_dir_all(&captures).map_err(failed)?;
+            let file = File::create(&path).map_err(failed)?;
+            let (link, end) = built.link(name);
+            built.net.capture(link, end, BufWriter::new(file));
+        }
+        if let Some(every) = record.series {
+            built.sample(every.0);
+        }
+        built.net.run_until(Instant::ZERO + point.case.duration.0);
+        let failed = |source| LabError::File { path: captures.clone(), source };
+        built.net.finish_captures().map_err(failed)?;
+        for series in built.net.series().filter(|series| !series.samples().is_empty()) {
+            let path = folder.join("series").join(&number);
+            let path = path.join(format!("{}.csv", series.name().replace(' ', "-")));
+            let mut csv = Vec::new();
+            let failed = |source| LabError::File { path: path.clone(), source };
+            series.write_csv(&mut csv).map_err(failed)?;
+            files::write_whole(&path, &csv)?;
+            if let Some(traffic) = series.name().strip_suffix(" received") {
+                let label = scenario.label(place);
+                let label = if label.is_empty() { traffic.to_owned() } else { label };
+                let samples = series.samples().iter();
+                let line = samples.map(|(at, bytes)| (at.as_secs_f64(), bytes / 1e6));
+                let known = received.iter().position(|(name, _)| name == traffic);
+                let known = known.unwrap_or_else(|| {
+                    received.push((traffic.to_owned(), Vec::new()));
+                    received.len() - 1
+                });
+                received[known].1.push(Series::line(label, line));
+            }
+        }
+    }
+    for (traffic, mut series) in received {
+        let rest = series.len().saturating_sub(LINES);
+        series.truncate(LINES);
+        let note =
+            if rest > 0 { format!("{rest} more points are not shown") } else { String::new() };
+        let figure = Figure {
+            id: format!("received-{traffic}"),
+            title: format!("{traffic}: received, first replication"),
+            x: Axis::linear("time (s)"),
+            y: Axis::linear("received (MB)"),
+            series,
+            note,
+        };
+        super::figures::draw(&figure, folder)?;
+    }
+    Ok(())
+}
