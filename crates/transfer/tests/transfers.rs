@@ -173,7 +173,7 @@ fn transfer(source: &Path, store: &mut (impl Store + Send), ends: [End; 2]) -> B
     })
 }
 
-/// TRF-3.1, TRF-4.3
+/// TRF-3.1, TRF-3.6, TRF-4.3
 #[test]
 fn a_folder_arrives_and_a_second_transfer_finds_it_there() {
     let root = Temporary::new("whole");
