@@ -12,6 +12,7 @@ const SPECIFICATIONS: &[(&[&str], &str, &str)] = &[
     (&["relay"], "RLY-", "relay"),
     (&["association"], "ASC-", "association"),
     (&["compression"], "CMP-", "satlink"),
+    (&["transfer"], "TRF-", "transfer"),
 ];
 
 /// The key words of BCP 14.

@@ -16,6 +16,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("relay", &["units", "xstp", "association"]),
     ("testbed", &["units", "satlink", "rt"]),
     ("sim", &["units", "satlink", "simtcp", "xstp", "association", "relay"]),
+    ("endpoint", &["units", "relay", "rt"]),
+    ("endpoint-c", &["endpoint"]),
+    ("transfer", &["units", "endpoint"]),
     ("gateway", &["units", "xstp", "association", "relay", "rt"]),
     // The gateway only in tests: what looks at one must not need one.
     ("monitor", &["units", "rt", "gateway"]),
@@ -35,7 +38,10 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     // The testbed and the lab only in tests: operators' machines need neither.
-    ("bentpipe", &["units", "satlink", "rt", "testbed", "gateway", "monitor", "lab"]),
+    (
+        "bentpipe",
+        &["units", "satlink", "rt", "endpoint", "transfer", "testbed", "gateway", "monitor", "lab"],
+    ),
     ("bentpipe-lab", &["units", "testbed", "lab", "bentpipe"]),
     ("xtask", &[]),
 ];

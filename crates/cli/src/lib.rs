@@ -1,7 +1,8 @@
 //! Command line of `bentpipe`: parses arguments and calls the crates that do the work.
 //!
 //! ```text
-//!   bentpipe      gateway, enroll, doctor, site, key, status, top, capture, emulate   this crate
+//!   bentpipe      gateway, enroll, doctor, site, key, status, top, capture, emulate,  this crate
+//!                 send, receive, connect
 //!   bentpipe-lab  demo, bench, lab                              `lab-cli`, which uses this crate
 //! ```
 //!
@@ -14,6 +15,7 @@
 //! ```
 
 pub mod capture;
+pub mod connect;
 pub mod doctor;
 pub mod emulate;
 pub mod enroll;
@@ -24,6 +26,7 @@ pub mod manual;
 pub mod site;
 pub mod status;
 pub mod top;
+pub mod transfer;
 pub mod values;
 
 use std::process::ExitCode;

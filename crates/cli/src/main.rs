@@ -1,7 +1,8 @@
 //! The `bentpipe` command.
 
 use clap::{CommandFactory, Parser, Subcommand};
-use cli::{capture, doctor, emulate, enroll, gateway, key, lab, manual, site, status, top, values};
+use cli::{capture, connect, doctor, emulate, enroll, gateway, key, lab, manual, site, status};
+use cli::{top, transfer, values};
 use std::process::ExitCode;
 
 /// TCP over satellite links: gateways and the tools to operate them.
@@ -33,6 +34,9 @@ enum Command {
     Status(status::Arguments),
     Top(top::Arguments),
     Capture(capture::Arguments),
+    Send(transfer::Send),
+    Receive(transfer::Receive),
+    Connect(connect::Arguments),
     Emulate(emulate::Arguments),
     /// Compare gateways and plain TCP over an emulated link (runs bentpipe-lab)
     Demo(lab::Arguments),
@@ -58,6 +62,9 @@ fn main() -> ExitCode {
         Command::Status(arguments) => status::run(&arguments),
         Command::Top(arguments) => top::run(arguments),
         Command::Capture(arguments) => capture::run(arguments),
+        Command::Send(arguments) => transfer::send(&arguments),
+        Command::Receive(arguments) => transfer::receive(&arguments),
+        Command::Connect(arguments) => connect::run(&arguments),
         Command::Emulate(arguments) => emulate::run(arguments),
         Command::Demo(arguments) => lab::run(&["demo"], &arguments),
         Command::Bench(arguments) => lab::run(&["bench"], &arguments),

@@ -125,7 +125,10 @@ pub fn generate_key(path: &Path) -> Result<PublicKey, KeyError> {
 }
 
 /// Reads the private key at `path`, or writes a new one there.
-pub(crate) fn read_or_generate(path: &Path) -> Result<PrivateKey, KeyError> {
+///
+/// # Errors
+/// When the file cannot be read or written, is accessible to others, or has no key.
+pub fn private_key(path: &Path) -> Result<PrivateKey, KeyError> {
     match generate_key(path) {
         Ok(_) | Err(KeyError::Exists { .. }) => read(path),
         Err(error) => Err(error),

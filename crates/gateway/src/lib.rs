@@ -83,7 +83,8 @@ pub use config::{
 pub use error::Error;
 pub use forward::ForwardError;
 pub use gateway::{Addresses, Gateway, run};
-pub use keys::{KeyError, SystemEntropy, generate_key, generate_preshared_key, public_key};
+pub use keys::{KeyError, SystemEntropy, generate_key, generate_preshared_key};
+pub use keys::{private_key, public_key};
 pub use logging::{Log, start_logging};
 pub use observe::to_json;
 pub use privileges::{PrivilegeError, capabilities, give_up_privileges};

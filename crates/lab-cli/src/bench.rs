@@ -8,6 +8,7 @@ use lab::bench::control::{ControlConfig, control};
 use lab::bench::emulator::{CASES, Options};
 use lab::bench::multi_access::{self, MultiAccessConfig};
 use lab::bench::plans::{self, PlansConfig};
+use lab::bench::transfer::{self, Interruption, System, TransferConfig};
 use lab::bench::{self, BenchConfig, emulator, sim, tcp};
 use lab::live::Way;
 use std::path::{Path, PathBuf};
@@ -36,6 +37,7 @@ enum What {
     Plans(Plans),
     Sim(Sim),
     Tcp(Tcp),
+    Transfer(Transfer),
     #[command(hide = true, subcommand)]
     End(load::End),
 }
@@ -221,6 +223,45 @@ struct Tcp {
     json: PathBuf,
 }
 
+/// A folder over a link with three interruptions: `bentpipe send` beside rsync over ssh and scp
+///
+/// The TCP of rsync and scp has bbr as congestion control. Prints JSON on standard output, and a
+/// line for each system on standard error. Needs ssh, rsync, and root.
+#[derive(clap::Args)]
+struct Transfer {
+    /// Link description
+    #[arg(long, value_name = "LINK", default_value = "delay 300ms rate 50mbit loss 1%")]
+    link: String,
+    /// Size of the folder
+    #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = values::size)]
+    size: u64,
+    /// The systems to measure
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "bentpipe,rsync,scp")]
+    systems: Vec<System>,
+    /// Kill the sender three times instead of three outages of 10 s
+    #[arg(long)]
+    kill: bool,
+    /// Maximum time, as a multiple of the shortest possible
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(2..=100))]
+    patience: u32,
+    /// Seed of the link's random processes
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Write the JSON to this file
+    #[arg(long, value_name = "FILE", default_value = "-")]
+    json: PathBuf,
+}
+
+fn run_transfer(arguments: Transfer) -> Outcome {
+    let Transfer { link, size, systems, kill, patience, seed, json } = arguments;
+    values::reserve(&json)?;
+    testbed::permission::acquire().map_err(|error| error.to_string())?;
+    let interruption = if kill { Interruption::Kill } else { Interruption::Outage };
+    let config = TransferConfig { link, octets: size, systems, interruption, patience, seed };
+    let report = transfer::run(&config, |run| eprintln!("{run}")).map_err(|e| e.to_string())?;
+    values::write_json(&json, &report)
+}
+
 pub(crate) fn run(arguments: Arguments) -> Outcome {
     match arguments.what {
         What::Link(link) => run_link(link),
@@ -236,6 +277,7 @@ pub(crate) fn run(arguments: Arguments) -> Outcome {
         What::Plans(arguments) => run_plans(&arguments),
         What::Sim(arguments) => run_sim(&arguments),
         What::Tcp(arguments) => run_tcp(&arguments),
+        What::Transfer(arguments) => run_transfer(arguments),
     }
 }
 

@@ -45,6 +45,10 @@ enum Command {
     #[command(hide = true)]
     Gateway(cli::gateway::Arguments),
     #[command(hide = true)]
+    Send(cli::transfer::Send),
+    #[command(hide = true)]
+    Receive(cli::transfer::Receive),
+    #[command(hide = true)]
     Manual(manual::Manual),
     Completions(manual::Completions),
 }
@@ -56,6 +60,8 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::run(arguments),
         Command::Lab(command) => lab::run(command),
         Command::Gateway(arguments) => cli::gateway::run(&arguments),
+        Command::Send(arguments) => cli::transfer::send(&arguments),
+        Command::Receive(arguments) => cli::transfer::receive(&arguments),
         Command::Manual(arguments) => manual::manual(Arguments::command(), &arguments),
         Command::Completions(arguments) => manual::completions(Arguments::command(), &arguments),
     };

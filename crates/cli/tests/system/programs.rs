@@ -146,6 +146,27 @@ fn rsync_over_ssh_copies_in_both_directions() {
     }
 }
 
+#[test]
+fn ssh_connects_by_its_proxy_command() {
+    if !have(&["sshd", "ssh", "ssh-keygen"]) {
+        return;
+    }
+    let Some(network) = TestNetwork::build("proxy-command", &Setup::default()) else { return };
+    let _sshd = sshd(&network);
+    let program = env!("CARGO_BIN_EXE_bentpipe");
+    let proxy = format!("ProxyCommand={program} connect --proxy 10.1.0.1:1080 %h %p");
+    let (key, known) = (network.dir.join("client_key"), network.dir.join("known"));
+    let known = format!("UserKnownHostsFile={}", known.display());
+    let mut words = vec!["-F", "none", "-i", key.to_str().expect("a plain path")];
+    for option in [&proxy, &known, "StrictHostKeyChecking=no", "BatchMode=yes", "LogLevel=ERROR"] {
+        words.extend(["-o", option]);
+    }
+    words.extend(["root@10.3.0.2", "echo", "through"]);
+    assert_eq!(network.succeed_on_client("ssh", &words), "through\n");
+    let (terminal, _) = network.finish();
+    assert!(terminal["connections"]["accepted"].as_u64() >= Some(1), "{terminal}");
+}
+
 fn sshd(network: &TestNetwork) -> Process {
     let dir = network.dir.display();
     for key in ["host_key", "client_key"] {

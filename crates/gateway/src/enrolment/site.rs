@@ -43,7 +43,7 @@ pub fn enroll(options: &SiteOptions) -> Result<PublicKey, EnrolError> {
     let SiteOptions { hub, token, config, key, intercept } = options;
     let is_new = is_to_be_written(config, token, key)?;
     let new_file = beside(key);
-    let new = keys::read_or_generate(&new_file)?;
+    let new = keys::private_key(&new_file)?;
     give_to_group(&new_file, 0o640)?;
     let known = Known { name: "hub".into(), public: token.hub, preshared: PresharedKey::NONE };
     register(hub, &known, &token.private, &new)?;
@@ -85,7 +85,7 @@ pub fn rotate(config: &Path) -> Result<PublicKey, EnrolError> {
     };
     let old: PrivateKey = keys::read(file)?;
     let new_file = beside(file);
-    let new = keys::read_or_generate(&new_file)?;
+    let new = keys::private_key(&new_file)?;
     let like =
         fs::metadata(file).map_err(|source| EnrolError::Write { path: file.clone(), source })?;
     set_access(&new_file, like.mode() & 0o777, (like.uid(), like.gid()))?;

@@ -17,6 +17,7 @@ mod scale;
 mod scenarios;
 pub mod sim;
 pub mod tcp;
+pub mod transfer;
 
 pub use codec::{CodecConfig, codec};
 pub use figures::{BenchReport, Figure, Machine, Median};

@@ -81,7 +81,8 @@ impl Emulation {
         self.handle.reconfigure(link).map_err(|error| LabError::Emulator(error.to_string()))
     }
 
-    pub(super) fn stop(mut self) -> Result<Summary, LabError> {
+    /// Stops the emulator, and returns its summary.
+    pub(crate) fn stop(mut self) -> Result<Summary, LabError> {
         self.handle.stop();
         let thread = self.thread.take().expect("the emulator is stopped once");
         let gone = |_| LabError::Emulator("its thread panicked".to_owned());

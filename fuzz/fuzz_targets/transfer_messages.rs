@@ -1,0 +1,5 @@
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|octets: &[u8]| {
+    transfer::fuzzing::messages(octets);
+});
