@@ -6,6 +6,7 @@ use rt::emulator::{EmulatorConfig, Foreground, run_in_foreground};
 use satlink::{Direction, Trace, words};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use units::Span;
 
 /// Emulate a satellite link between two interfaces, or as a UDP relay; or a hub with terminals

@@ -21,6 +21,9 @@ const RENAMED: &[(&str, &str, &str)] = &[
     ("plan.", "together", "shared_weight"),
 ];
 
+/// Maximum number of tables with one name, such as `[[terminal]]`.
+pub(super) const MOST_TABLES: usize = 10_000;
+
 /// A document being read, and the mistakes found so far.
 pub(super) struct Reader<'a> {
     file: &'a str,
@@ -177,7 +180,7 @@ impl<'a> Section<'a> {
             return reader.wrong(&item, &format!("tables, each begun by `[[{key}]]`"));
         }
         let expected = format!("a table, begun by `[[{key}]]`");
-        item.list(reader, |reader, item| item.section(reader, &expected))
+        item.list_of(MOST_TABLES, reader, |reader, item| item.section(reader, &expected))
     }
 
     /// Returns whether `key` is present and was not taken yet.
@@ -395,13 +398,23 @@ impl<'a> Item<'a> {
     pub(super) fn list<T>(
         self,
         reader: &mut Reader<'_>,
+        read: impl FnMut(&mut Reader<'_>, Item<'a>) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        self.list_of(LONGEST_LIST, reader, read)
+    }
+
+    /// As [`Item::list`], of at most `most` items.
+    fn list_of<T>(
+        self,
+        most: usize,
+        reader: &mut Reader<'_>,
         mut read: impl FnMut(&mut Reader<'_>, Item<'a>) -> Option<T>,
     ) -> Option<Vec<T>> {
         if let DeValue::Array(items) = &self.value
-            && items.len() > LONGEST_LIST
+            && items.len() > most
         {
             let found = format!("a list of {}", items.len());
-            reader.mistake(self.line, &self.key, &found, &format!("at most {LONGEST_LIST}"));
+            reader.mistake(self.line, &self.key, &found, &format!("at most {most}"));
             return None;
         }
         let Self { key, line, value } = self;

@@ -3,13 +3,13 @@
 use super::limits::read_share;
 use super::paths::terminal_of;
 use super::plans::{PlanSection, read_choice};
-use super::reader::{Reader, Section};
+use super::reader::{MOST_TABLES, Reader, Section};
 use super::security::{self, Word};
 use super::{HubSection, PeerKey, ShareLimits, TerminalEntry, reach, read, values};
 use std::collections::BTreeMap;
 
-/// Maximum number of configured terminals of a hub.
-const MAX_TERMINALS: usize = 10_000;
+/// Maximum number of configured terminals of a hub, those of drop-ins included.
+const MAX_TERMINALS: usize = MOST_TABLES;
 
 pub(super) fn read(
     reader: &mut Reader<'_>,

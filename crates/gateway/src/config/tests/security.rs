@@ -45,6 +45,18 @@ fn links_are_encrypted_by_default() {
 }
 
 #[test]
+fn a_hub_may_have_more_terminals_than_a_list_may_have_items() {
+    let mut text = hub();
+    for number in 0..300 {
+        let key = PrivateKey::generate(&mut SystemEntropy).public();
+        text += &format!("[[terminal]]\nname = \"site-{number}\"\npublic_key = \"{key}\"\n");
+    }
+    let config = Config::parse("g.toml", &text).unwrap();
+    let Role::Hub(hub) = &config.role else { panic!("a hub") };
+    assert_eq!(hub.terminals.len(), 301);
+}
+
+#[test]
 fn a_world_readable_file_with_secrets_is_rejected() {
     let name = format!("bentpipe-{}-secrets.toml", std::process::id());
     let file = std::env::temp_dir().join(name);
