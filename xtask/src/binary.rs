@@ -48,8 +48,9 @@ fn flags(root: &Path) -> Result<Vec<String>, String> {
     // The last one that fits holds.
     let mut flags =
         vec![map(&home, "/cargo"), map(Path::new(sysroot.trim()), "/rust"), map(root, "/source")];
-    // Without symbols, and with relocations in short.
-    flags.extend(["-s", "-zpack-relative-relocs"].map(|flag| format!("-Clink-arg={flag}")));
+    // Without symbols, with relocations in short, and without tables for unwinding: panics abort.
+    let small = ["-Clink-arg=-s", "-Clink-arg=-zpack-relative-relocs", "-Cforce-unwind-tables=no"];
+    flags.extend(small.map(str::to_owned));
     Ok(flags)
 }
 
