@@ -1,36 +1,45 @@
 //! The program of packages, built so that two builds of one commit are the same octets.
 
 use crate::files::run;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// How the program is linked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Linkage {
-    /// To the shared libraries of the build machine's release.
-    Dynamic,
-    /// Without shared libraries: for any Linux of the architecture.
-    Static,
+/// Builds the program for an architecture, without shared libraries, and returns where it is. A C
+/// compiler for it is found as the crate `cc` does (`CC_TARGET`); the linker is the one that comes
+/// with Rust.
+pub(crate) fn build(root: &Path, target: &str) -> Result<PathBuf, String> {
+    let folder = root.join("target/dist");
+    let mut build = Command::new("cargo");
+    build.args(["build", "--profile", "dist", "--locked", "--package", "bentpipe"]);
+    build.args(["--target", target, "--target-dir"]).arg(&folder).current_dir(root);
+    build.env("CARGO_ENCODED_RUSTFLAGS", flags(root)?.join("\u{1f}"));
+    let variable = target.replace('-', "_");
+    let linker = format!("CARGO_TARGET_{}_LINKER", variable.to_uppercase());
+    set_unless_set(&mut build, &linker, "rust-lld");
+    if let Some((_, compiler)) = C_COMPILERS.iter().find(|(known, _)| *known == target) {
+        set_unless_set(&mut build, &format!("CC_{variable}"), compiler);
+    }
+    run(&mut build)?;
+    Ok(folder.join(target).join("dist/bentpipe"))
 }
 
-/// Builds the program in a folder of its own, and returns where it is.
-pub(crate) fn build(root: &Path, linkage: Linkage) -> Result<PathBuf, String> {
-    let target = target()?;
-    let folder = root.join("target").join(match linkage {
-        Linkage::Dynamic => "package",
-        Linkage::Static => "package-static",
-    });
-    let mut build = Command::new("cargo");
-    build.args(["build", "--release", "--locked", "--package", "bentpipe", "--target", &target]);
-    build.arg("--target-dir").arg(&folder).current_dir(root);
-    build.env("CARGO_ENCODED_RUSTFLAGS", flags(root, linkage)?.join("\u{1f}"));
-    run(&mut build)?;
-    Ok(folder.join(&target).join("release/bentpipe"))
+/// Debian's C compilers, for the assembly and C of ring, which needs no library.
+const C_COMPILERS: [(&str, &str); 3] = [
+    ("x86_64-unknown-linux-musl", "x86_64-linux-gnu-gcc"),
+    ("aarch64-unknown-linux-musl", "aarch64-linux-gnu-gcc"),
+    ("armv7-unknown-linux-musleabihf", "arm-linux-gnueabihf-gcc"),
+];
+
+fn set_unless_set(command: &mut Command, variable: &str, value: &str) {
+    if std::env::var_os(variable).is_none() {
+        command.env(variable, value);
+    }
 }
 
 /// Returns the flags of the compiler: paths of this machine are replaced, which the messages of
 /// panics would have.
-fn flags(root: &Path, linkage: Linkage) -> Result<Vec<String>, String> {
+fn flags(root: &Path) -> Result<Vec<String>, String> {
     let sysroot = run(Command::new("rustc").args(["--print", "sysroot"]))?;
     let home = std::env::var("CARGO_HOME").ok().map(PathBuf::from);
     let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
@@ -39,19 +48,10 @@ fn flags(root: &Path, linkage: Linkage) -> Result<Vec<String>, String> {
     // The last one that fits holds.
     let mut flags =
         vec![map(&home, "/cargo"), map(Path::new(sysroot.trim()), "/rust"), map(root, "/source")];
-    if linkage == Linkage::Static {
-        flags.push("-Ctarget-feature=+crt-static".into());
-        flags.push("-Crelocation-model=static".into());
-    }
+    // Without symbols, with relocations in short, and without tables for unwinding: panics abort.
+    let small = ["-Clink-arg=-s", "-Clink-arg=-zpack-relative-relocs", "-Cforce-unwind-tables=no"];
+    flags.extend(small.map(str::to_owned));
     Ok(flags)
-}
-
-/// Returns the compiler's own target: with another one flags hold for the program only, and not for
-/// build scripts.
-fn target() -> Result<String, String> {
-    let about = run(Command::new("rustc").arg("-vV"))?;
-    let host = about.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned).ok_or_else(|| "rustc -vV names no host".into())
 }
 
 /// Returns the version that a program prints.
@@ -61,24 +61,39 @@ pub(crate) fn version(binary: &Path) -> Result<String, String> {
     Ok(version.to_owned())
 }
 
-/// Returns the crates in the program with their versions and licences, one on each line.
-pub(crate) fn dependencies(root: &Path) -> Result<String, String> {
+/// Returns the list of all crates in the program, with versions and licences, as CycloneDX.
+pub(crate) fn components(root: &Path, target: &str) -> Result<String, String> {
     let tree = ["tree", "--locked", "--package", "bentpipe", "--edges", "normal"];
-    let format = ["--prefix", "none", "--no-dedupe", "--format", "{p} | {l}"];
-    let listed = run(Command::new("cargo").args(tree).args(format).current_dir(root))?;
-    Ok(sorted(&listed))
+    let format = ["--prefix", "none", "--no-dedupe", "--format", "{p}|{l}"];
+    let mut list = Command::new("cargo");
+    list.args(tree).args(format).args(["--target", target]).current_dir(root);
+    let components = listed(&run(&mut list)?);
+    let document = json!({
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.5",
+        "version": 1,
+        "components": components,
+    });
+    Ok(format!("{document:#}\n"))
 }
 
-/// Sorts lines, and removes the paths of this repository's crates.
-fn sorted(listed: &str) -> String {
-    let line = |line: &str| match (line.find(" (/"), line.find(" | ")) {
-        (Some(path), Some(licence)) if path < licence => {
-            format!("{}{}\n", &line[..path], &line[licence..])
-        }
-        (_, _) => format!("{line}\n"),
+/// Returns the components that `cargo tree` lists, each once and in order.
+fn listed(tree: &str) -> Vec<Value> {
+    let all: std::collections::BTreeSet<&str> = tree.lines().collect();
+    let component = |line: &str| {
+        let mut fields = line.split('|');
+        let mut package = fields.next()?.split(' ');
+        let (name, version) = (package.next()?, package.next()?.strip_prefix('v')?);
+        let licence = fields.next()?.replace('/', " OR ");
+        Some(json!({
+            "type": "library",
+            "name": name,
+            "version": version,
+            "licenses": [{ "expression": licence }],
+            "purl": format!("pkg:cargo/{name}@{version}"),
+        }))
     };
-    let all: std::collections::BTreeSet<String> = listed.lines().map(line).collect();
-    all.into_iter().collect()
+    all.into_iter().filter_map(component).collect()
 }
 
 #[cfg(test)]
@@ -86,17 +101,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dependencies_are_sorted_and_have_no_path() {
-        let listed = "bentpipe v0.1.0 (/home/a/crates/cli) | MIT\nlibc v0.2.1 | MIT OR Apache-2.0\n\
-                      cc v1.0.0 | MIT\nlibc v0.2.1 | MIT OR Apache-2.0\n";
-        let expected = "bentpipe v0.1.0 | MIT\ncc v1.0.0 | MIT\nlibc v0.2.1 | MIT OR Apache-2.0\n";
-        assert_eq!(sorted(listed), expected);
+    fn components_are_listed_once_and_without_paths() {
+        let tree = "bentpipe v0.1.0 (/home/a/crates/cli)|MIT\nlibc v0.2.1|MIT/Apache-2.0\n\
+                    cc v1.0.0 (proc-macro)|MIT\nlibc v0.2.1|MIT/Apache-2.0\n";
+        let listed = listed(tree);
+        let names: Vec<_> = listed.iter().map(|one| one["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["bentpipe", "cc", "libc"]);
+        assert_eq!(listed[2]["licenses"][0]["expression"], "MIT OR Apache-2.0");
+        assert_eq!(listed[0]["purl"], "pkg:cargo/bentpipe@0.1.0");
+        assert!(!format!("{listed:?}").contains("/home"));
     }
 
     #[test]
     fn no_path_of_this_machine_is_left() {
-        let flags = flags(Path::new("/build/here"), Linkage::Static).unwrap();
+        let flags = flags(Path::new("/build/here")).unwrap();
         assert!(flags.contains(&"--remap-path-prefix=/build/here=/source".to_owned()), "{flags:?}");
-        assert!(flags.contains(&"-Ctarget-feature=+crt-static".to_owned()));
     }
 }

@@ -54,14 +54,3 @@ pub(crate) fn source_date(root: &Path) -> Result<String, String> {
     let date = run(Command::new("git").args(["log", "-1", "--format=%ct"]).current_dir(root))?;
     Ok(date.trim().to_owned())
 }
-
-/// Returns the size of all files in a folder and below, in octets.
-pub(crate) fn size_of(folder: &Path) -> Result<u64, String> {
-    let mut size = 0;
-    for path in list(folder)? {
-        let failed = |error: std::io::Error| format!("{}: {error}", path.display());
-        let metadata = fs::symlink_metadata(&path).map_err(failed)?;
-        size += if metadata.is_dir() { size_of(&path)? } else { metadata.len() };
-    }
-    Ok(size)
-}

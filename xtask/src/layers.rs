@@ -5,7 +5,8 @@ use crate::sources;
 use serde_json::Value;
 use std::process::Command;
 
-/// Which of our crates each crate may use (`ARCHITECTURE.md`, "Crates, and who may use whom").
+/// Which of our crates each crate may use (`ARCHITECTURE.md`, "Crates, and who may use whom"), by
+/// their folders.
 const ARROWS: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("satlink", &["units"]),
@@ -39,10 +40,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     // The testbed and the lab only in tests: operators' machines need neither.
     (
-        "bentpipe",
+        "cli",
         &["units", "satlink", "rt", "endpoint", "transfer", "testbed", "gateway", "monitor", "lab"],
     ),
-    ("bentpipe-lab", &["units", "testbed", "lab", "bentpipe"]),
+    ("lab-cli", &["units", "testbed", "lab", "cli"]),
     ("xtask", &[]),
 ];
 
@@ -77,16 +78,19 @@ const FORBIDDEN_WORDS: &[&str] = &[
 
 pub(crate) fn check() -> Result<Report, String> {
     let packages = workspace_packages()?;
-    let ours: Vec<&str> = packages.iter().filter_map(|p| p["name"].as_str()).collect();
+    let ours: Vec<&str> = packages.iter().map(|p| parent(&p["manifest_path"])).collect();
     let mut violations = Vec::new();
     for package in &packages {
-        let name = package["name"].as_str().unwrap_or_default();
+        let name = parent(&package["manifest_path"]);
         let Some((_, allowed)) = ARROWS.iter().find(|(crate_name, _)| *crate_name == name) else {
             violations.push(format!("{name}: not in the table of crates; draw its arrows first"));
             continue;
         };
         for dependency in package["dependencies"].as_array().into_iter().flatten() {
-            let used = dependency["name"].as_str().unwrap_or_default();
+            let used = match &dependency["path"] {
+                Value::String(path) => last(path),
+                _ => dependency["name"].as_str().unwrap_or_default(),
+            };
             // A crate may use itself in its tests, with other features.
             if ours.contains(&used) && used != name && !allowed.contains(&used) {
                 violations.push(format!("{name} -> {used}: allowed are {allowed:?}"));
@@ -142,6 +146,15 @@ fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
         .enumerate()
         .filter(|(_, line)| !line.trim_start().starts_with("//"))
         .map(|(index, line)| (index + 1, line))
+}
+
+/// Returns the name of the folder that a manifest is in.
+fn parent(manifest: &Value) -> &str {
+    last(manifest.as_str().unwrap_or_default().trim_end_matches("/Cargo.toml"))
+}
+
+fn last(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
 }
 
 fn workspace_packages() -> Result<Vec<Value>, String> {

@@ -2,7 +2,7 @@
 //! by attackers that know the hub's public key, for a given rate limit of Cookies in kbit/s.
 //!
 //! ```text
-//! cargo run --release -p association --example flood -- 200
+//! cargo run --release -p bentpipe-association --example flood -- 200
 //! ```
 
 #[path = "../tests/rig/mod.rs"]

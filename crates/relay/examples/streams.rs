@@ -1,7 +1,7 @@
 //! What a relay costs without sockets: a hub sends so many megabytes to a terminal, by so many
 //! streams that always have more, at 4 Gbit/s and 1 ms round trip of virtual time.
 //!
-//! `cargo build -p relay --release --example streams`, and then, for the processor time of both ends,
+//! `cargo build -p bentpipe-relay --release --example streams`, and then, for the processor time of both ends,
 //! `time target/release/examples/streams aes 100 1000` and the same with `chacha`. What goes before
 //! the first byte is small beside a thousand megabytes.
 

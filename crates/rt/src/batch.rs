@@ -72,7 +72,8 @@ impl ReceiveBatch {
     pub(crate) fn receive(&mut self, socket: RawFd, limit: usize) -> io::Result<usize> {
         for header in &mut self.headers[..self.filled] {
             header.msg_hdr.msg_namelen = size_of::<libc::sockaddr_storage>() as u32;
-            header.msg_hdr.msg_controllen = CONTROL_WORDS * size_of::<u64>();
+            // Its type depends on the C library.
+            header.msg_hdr.msg_controllen = (CONTROL_WORDS * size_of::<u64>()) as _;
         }
         self.filled = 0;
         let limit = limit.min(self.headers.len()) as u32;
@@ -113,7 +114,7 @@ impl ReceiveBatch {
             whole,
             name: &self.names[index],
             control: &self.controls[index],
-            control_len: header.msg_hdr.msg_controllen,
+            control_len: header.msg_hdr.msg_controllen as _,
         }
     }
 }

@@ -71,10 +71,8 @@ pub fn ask(request: &Request) -> Scheduling {
 /// Resets the real-time priority of the calling thread, if it was granted.
 pub fn give_back(scheduling: &Scheduling) {
     if scheduling.fifo == Grant::Granted {
-        let parameters = libc::sched_param { sched_priority: 0 };
-        // SAFETY: `parameters` is a valid sched_param; 0 is the calling thread. Lowering the
-        // priority is always permitted.
-        unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const parameters) };
+        // Lowering the priority is always permitted.
+        set_scheduler(libc::SCHED_OTHER, 0);
     }
 }
 
@@ -85,11 +83,16 @@ fn least_slack() -> Grant {
 }
 
 fn fifo(priority: u8) -> Grant {
-    let parameters = libc::sched_param { sched_priority: i32::from(priority) };
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
-    // SAFETY: `parameters` is a valid sched_param; 0 is the calling thread.
-    let status = unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
-    Grant::of("sched_setscheduler(SCHED_FIFO)", status)
+    Grant::of("sched_setscheduler(SCHED_FIFO)", set_scheduler(policy, priority.into()))
+}
+
+/// Sets the policy and priority of the calling thread; the C library musl has no function for it.
+fn set_scheduler(policy: libc::c_int, priority: libc::c_int) -> libc::c_int {
+    // SAFETY: the kernel's sched_param is one int; 0 is the calling thread.
+    let status =
+        unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const priority) };
+    status as libc::c_int
 }
 
 /// `struct sched_attr` of `linux/sched/types.h`, as far as its first version goes.

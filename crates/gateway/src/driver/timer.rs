@@ -48,7 +48,7 @@ impl Alarm {
             Some(due) => due.as_nanos().max(1),
         };
         let value = libc::timespec {
-            tv_sec: (nanos / 1_000_000_000) as libc::time_t,
+            tv_sec: (nanos / 1_000_000_000) as _,
             tv_nsec: (nanos % 1_000_000_000) as libc::c_long,
         };
         let zero = libc::timespec { tv_sec: 0, tv_nsec: 0 };

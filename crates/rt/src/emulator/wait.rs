@@ -29,7 +29,7 @@ impl Waiter {
     pub(super) fn wait(&mut self, longest: Span, ports: bool) -> io::Result<bool> {
         let count = if ports { self.descriptors.len() } else { 1 };
         let time = libc::timespec {
-            tv_sec: (longest.as_nanos() / 1_000_000_000) as libc::time_t,
+            tv_sec: (longest.as_nanos() / 1_000_000_000) as _,
             tv_nsec: (longest.as_nanos() % 1_000_000_000) as libc::c_long,
         };
         // SAFETY: the first `count` descriptors are valid to read and write, `time` to read;
