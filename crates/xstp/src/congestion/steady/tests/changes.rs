@@ -196,3 +196,22 @@ fn sharing_on_a_short_path_returns_to_a_gigabit_within_two_seconds() {
     let kbps = rig.run(ended + 3_000);
     assert!(kbps > 950_000, "{kbps}");
 }
+
+/// XSTP-14.5.1
+#[test]
+fn stats_that_are_farther_apart_than_the_rtt_do_not_stop_the_growth() {
+    let link = |_| Link {
+        bps: 100 * MBPS,
+        delay: Span::from_micros(500),
+        room: Span::from_secs(2),
+        ..USUAL
+    };
+    let mut rig = Rig { back: Span::from_micros(500), ..Rig::auto(link) };
+    rig.run(5_000);
+    let curve = CubicCurve::after_queue(30 * MBPS, Span::from_millis(1));
+    rig.steady.resume_sharing(rig.now, curve);
+    assert!(rig.mbps() < 30, "{}", rig.mbps());
+    rig.run(6_000);
+    let kbps = rig.run(7_000);
+    assert!(kbps > 95_000, "{kbps}");
+}
