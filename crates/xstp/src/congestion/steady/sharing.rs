@@ -17,7 +17,7 @@
 use super::cubic::{CrossTraffic, CubicCurve};
 use super::drain::AfterDrain;
 use super::estimator::{SampleInterval, micros, mul};
-use super::{LOW_JITTER_US, MIN_SAMPLES, State, Steady};
+use super::{LOW_JITTER_US, MIN_RATE_SPAN, MIN_SAMPLES, State, Steady};
 use units::{Instant, Span};
 
 /// Two bottleneck rates are equal if they differ by less than 1/96.
@@ -31,8 +31,8 @@ impl Steady {
     /// A POLL is answered, `since_last` after the last one.
     pub(super) fn on_sharing(&mut self, now: Instant, mut curve: CubicCurve, since_last: Span) {
         self.path.update_jitter();
-        // Without STATs the rate does not grow.
-        curve.exclude(since_last.saturating_sub(self.min_rtt * 2));
+        // Without STATs the rate does not grow. They are 5 ms apart on a shorter path, too.
+        curve.exclude(since_last.saturating_sub((self.min_rtt * 2).max(MIN_RATE_SPAN)));
         let span = self.rate_span();
         let Some(recent) = self.path.recent_interval(span, MIN_SAMPLES) else {
             self.state = State::Sharing(curve);

@@ -120,8 +120,10 @@ impl Rig {
 
     fn step(&mut self, end: Instant) {
         let range = self.steady.poll_range();
-        let usual = (self.back * 2 / 3).max(Span::from_millis(5));
-        let poll_at = self.last_poll + usual.min(range.end).max(range.start);
+        // XSTP-10.2.5
+        let spacing = Span::from_millis(5);
+        let usual = self.back * 2 / 3;
+        let poll_at = self.last_poll + usual.min(range.end).max(spacing).max(range.start);
         let may_send = self.steady.may_send() && !self.steady.is_poll_only();
         let is_idle = self.now < self.idle_until;
         let padding = self.steady.padding().filter(|_| is_idle);
@@ -429,6 +431,21 @@ fn two_rates_converge_at_common_events() {
 
 fn rates_at(curves: &mut [CubicCurve; 2], now: Instant) -> [u64; 2] {
     curves.map(|curve| curve.rate(now, ONE_WAY * 2, Span::ZERO))
+}
+
+/// XSTP-14.5.1
+#[test]
+fn delay_based_growth_is_at_least_that_of_reno() {
+    let rise = |rtt, millis| {
+        let mut curve = CubicCurve::new(CrossTraffic::DelayBased, 100 * MBPS);
+        curve.on_event(100 * MBPS, rtt, Span::ZERO);
+        curve.begin(at(0));
+        curve.rate(at(millis), rtt, Span::ZERO) - 90 * MBPS
+    };
+    // 3/19 × 12,000 bits ÷ (1 ms)² = 1,894.7 Mbit/s per second.
+    assert_eq!(rise(Span::from_millis(1), 500) / MBPS, 947);
+    assert_eq!(rise(Span::from_micros(100), 500) / MBPS, 947, "at least 1 ms");
+    assert_eq!(rise(Span::from_millis(600), 10_000) / MBPS, 8, "8 kbit/s × t³");
 }
 
 /// XSTP-14.6.1

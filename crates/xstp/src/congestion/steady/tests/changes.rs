@@ -166,3 +166,52 @@ fn scheduling_stalls_are_no_queue() {
     let kbps = rig.run(60_000);
     assert!(kbps > 135_000, "{kbps} of 150,000");
 }
+
+/// XSTP-14.5.1
+#[test]
+fn sharing_on_a_short_path_returns_to_a_gigabit_within_two_seconds() {
+    let config = SessionConfig {
+        max_rate: Some(BitRate::from_mbps(1_310)),
+        ..SessionConfig::gateway_auto()
+    };
+    let link = |now| {
+        let shared = now > at(3_000) && now < at(4_000);
+        Link {
+            bps: if shared { 300 * MBPS } else { 1_000 * MBPS },
+            delay: Span::from_micros(500),
+            room: Span::from_secs(2),
+            ..USUAL
+        }
+    };
+    let mut rig = Rig { back: Span::from_micros(500), ..Rig::new(&config, link) };
+    rig.run(4_000);
+    // The queue is drained at the rate at which it was filled.
+    while rig.steady.mode(Instant::ZERO) != "sharing" && rig.now < at(6_000) {
+        let next = rig.now.as_nanos() / 1_000_000 + 5;
+        rig.run(next);
+    }
+    assert_eq!((rig.steady.mode(Instant::ZERO), rig.mbps() < 400), ("sharing", true));
+    let ended = rig.now.as_nanos() / 1_000_000;
+    rig.run(ended + 2_000);
+    let kbps = rig.run(ended + 3_000);
+    assert!(kbps > 950_000, "{kbps}");
+}
+
+/// XSTP-14.5.1
+#[test]
+fn stats_that_are_farther_apart_than_the_rtt_do_not_stop_the_growth() {
+    let link = |_| Link {
+        bps: 100 * MBPS,
+        delay: Span::from_micros(500),
+        room: Span::from_secs(2),
+        ..USUAL
+    };
+    let mut rig = Rig { back: Span::from_micros(500), ..Rig::auto(link) };
+    rig.run(5_000);
+    let curve = CubicCurve::after_queue(30 * MBPS, Span::from_millis(1));
+    rig.steady.resume_sharing(rig.now, curve);
+    assert!(rig.mbps() < 30, "{}", rig.mbps());
+    rig.run(6_000);
+    let kbps = rig.run(7_000);
+    assert!(kbps > 95_000, "{kbps}");
+}
