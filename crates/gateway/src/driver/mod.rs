@@ -39,7 +39,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 use timer::Alarm;
-use units::Instant;
+use units::{Instant, Span};
 use worker::Worker;
 
 const ALARM: Token = Token(0);
@@ -67,7 +67,13 @@ pub(crate) struct Driver {
     requested: bool,
     /// Time of the last wake-up.
     woke: Instant,
+    /// Octets that were moved by the last wake-up.
+    moved: u64,
 }
+
+/// Minimum time between two wake-ups while each moves [`GATHER_OCTETS`] or more: 17 packets at 1 Gbit/s.
+const GATHER: Span = Span::from_micros(200);
+const GATHER_OCTETS: u64 = 4 << 10;
 
 impl Driver {
     /// Creates a loop without sockets.
@@ -86,6 +92,7 @@ impl Driver {
             memory: Memory::new(now),
             requested: true,
             woke: now,
+            moved: 0,
             clock,
         })
     }
@@ -182,6 +189,7 @@ impl Driver {
             let others = until.min(self.memory.next()).min(observer.unwrap_or(until));
             machine.poll_timeout(now).min(others)
         };
+        self.gather(machine, busy);
         let limit = if due <= now {
             Some(Duration::ZERO)
         } else {
@@ -197,6 +205,16 @@ impl Driver {
             }
             other => other,
         }
+    }
+
+    /// At high rates, lets octets and datagrams gather, so that the calls of the next round move
+    /// more of them.
+    fn gather(&mut self, machine: &impl Machine, busy: bool) {
+        let moved = machine.moved();
+        if !busy && moved.wrapping_sub(self.moved) >= GATHER_OCTETS {
+            self.clock.sleep_until(self.woke + GATHER);
+        }
+        self.moved = moved;
     }
 
     /// Passes readiness events to `machine`.
