@@ -13,7 +13,10 @@ const TIME: Duration = Duration::from_secs(90);
 ///
 /// ssh -o ProxyCommand='bentpipe connect %h %p' user@host
 #[derive(clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "Example: bentpipe connect --proxy 127.0.0.1:1080 server.example 22"
+)]
 pub struct Arguments {
     /// Name or address of the server; the hub resolves names
     host: String,

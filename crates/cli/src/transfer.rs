@@ -29,6 +29,8 @@ const MAX_SENDERS: usize = 64;
 /// An interrupted transfer continues, also after both programs were ended: repeat the command. A
 /// file that the receiver has with this size and time is not sent.
 #[derive(Args)]
+#[command(after_help = "Example: bentpipe send --to receiver.example:7001 --peer-key \
+                  xkIMJWyn/xspNGo5qjHnn+SGC7S1eLi3kOC9LDaf/34= photos")]
 pub struct Send {
     /// Files and folders; - is standard input
     #[arg(required = true)]
@@ -54,6 +56,8 @@ pub struct Send {
 /// until their content is verified. With --listen it receives from any number of senders until it
 /// is ended.
 #[derive(Args)]
+#[command(after_help = "Example: bentpipe receive --listen 0.0.0.0:7001 --peer-key \
+                  xcvHZvfOxkd6ty807qPyjRB92qlHFOvrbO4FcjvCUmA= incoming")]
 pub struct Receive {
     /// The folder, created if it does not exist; - writes one file to standard output
     #[arg(default_value = ".")]

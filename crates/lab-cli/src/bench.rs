@@ -228,6 +228,7 @@ struct Tcp {
 /// The TCP of rsync and scp has bbr as congestion control. Prints JSON on standard output, and a
 /// line for each system on standard error. Needs ssh, rsync, and root.
 #[derive(clap::Args)]
+#[command(after_help = "Example: bentpipe bench transfer --size 200MB --patience 3")]
 struct Transfer {
     /// Link description
     #[arg(long, value_name = "LINK", default_value = "delay 300ms rate 50mbit loss 1%")]

@@ -101,6 +101,7 @@ pub(crate) struct Merge {
 ///
 /// Prints each measure of each point side by side with 95 % intervals, and which of them differ.
 #[derive(clap::Args)]
+#[command(after_help = "Example: bentpipe lab compare before after")]
 pub(crate) struct Compare {
     /// Folder of the results of a scenario, such as bentpipe-lab/NAME
     #[arg(value_name = "A")]

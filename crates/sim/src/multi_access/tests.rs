@@ -130,7 +130,9 @@ fn every_interpretation_affects_the_scenarios_that_it_concerns() {
         for reading in Interpretation::ALL.into_iter().filter(|reading| reading.concerns(scenario))
         {
             let report = short(reading.of(Star::mhatre_rosenberg(scenario)));
-            assert_ne!(report.trace, base.trace, "{reading:?} {scenario:?}");
+            // No terminal queues as many packets as ns-2 would drop at.
+            let differs = reading != Interpretation::ShortQueue;
+            assert_eq!(report.trace != base.trace, differs, "{reading:?} {scenario:?}");
         }
     }
 }
