@@ -5,7 +5,7 @@ use crate::sources;
 use serde_json::Value;
 use std::process::Command;
 
-/// Which of our crates each crate may use (`ARCHITECTURE.md`, "Crates, and who may use whom"), by
+/// Which of our crates each crate may use (`ARCHITECTURE.md`, "Crates and dependencies"), by
 /// their folders.
 const ARROWS: &[(&str, &[&str])] = &[
     ("units", &[]),

@@ -307,6 +307,9 @@ fn serve(local: &Local, folder: &Arc<Folder>, quiet: bool) -> Outcome {
             }
             drop(slot);
         };
-        thread::Builder::new().spawn(work).map_err(|error| error.to_string())?;
+        // Without a thread the stream is reset, and the sender tries again.
+        if let Err(error) = thread::Builder::new().spawn(work) {
+            eprintln!("a sender was not served: {error}");
+        }
     }
 }

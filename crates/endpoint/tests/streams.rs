@@ -113,14 +113,14 @@ fn the_end_of_a_server_ends_streams_and_the_next_server_is_found() {
 }
 
 #[test]
-fn a_stranger_gets_no_session() {
+fn a_client_with_an_unknown_key_gets_no_session() {
     let (client, server) = pair();
-    let [stranger, other] = keys();
+    let [unknown, other] = keys();
     let address = server.local_address();
-    let server_key = config(&stranger, &[other.public()]).unwrap();
-    let stranger = Endpoint::client(&server_key, address).unwrap();
+    let unknown = config(&unknown, &[other.public()]).unwrap();
+    let unknown = Endpoint::client(&unknown, address).unwrap();
     client.wait_connected(LIMIT).unwrap();
-    let connected = stranger.wait_connected(Duration::from_millis(300));
+    let connected = unknown.wait_connected(Duration::from_millis(300));
     assert_eq!(connected.unwrap_err().kind(), ErrorKind::TimedOut);
 }
 

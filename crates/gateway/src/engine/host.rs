@@ -91,7 +91,8 @@ pub(crate) trait Host: fmt::Debug + Send {
     /// Does not report the readiness of `socket` any more.
     fn unwatch(&mut self, socket: SocketId);
 
-    /// Begins to connect to `server` from the address `local`. The outcome is read with [`TcpSocket::take_error`] and [`TcpSocket::is_connected`].
+    /// Begins to connect to `server` from the address `local`. The outcome is read with
+    /// [`TcpSocket::take_error`] and [`TcpSocket::is_connected`].
     ///
     /// # Errors
     /// Those of `connect` that are known at once, and those of having no descriptor.

@@ -25,6 +25,8 @@ const THOUGHT: Span = Span::from_millis(100);
 const OCTETS: usize = 1_000;
 /// Maximum time until a change of the activity is noticed, milliseconds.
 const LOOK_UP_MS: u64 = 20;
+/// Address of the first terminal; each has one of its own on the loopback interface.
+const ADDRESSES: Ipv4Addr = Ipv4Addr::new(127, 1, 0, 1);
 /// Maximum size of a datagram, octets.
 const DATAGRAM: usize = 2_048;
 
@@ -133,7 +135,9 @@ impl Group {
         hub: SocketAddr,
         hub_key: PublicKey,
     ) -> io::Result<()> {
-        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+        // One address would have to share what a hub answers to one address (ASC-7).
+        let address = Ipv4Addr::from_bits(ADDRESSES.to_bits() + number as u32);
+        let socket = UdpSocket::bind((address, 0))?;
         socket.connect(hub)?;
         socket.set_nonblocking(true)?;
         self.poll.add(&socket, number, EpollFlags::EPOLLIN)?;
