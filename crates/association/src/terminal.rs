@@ -1,6 +1,7 @@
 //! The terminal's side: initiates an association, maintains it, and replaces a lost one.
 
 use crate::batch::TransmitBatch;
+use crate::capabilities::Capabilities;
 use crate::channel::{Channel, Opened, SendOrder};
 use crate::checksum::{UNKNOWN_KEY, tag_fits};
 use crate::config::{Config, Limits};
@@ -38,6 +39,8 @@ struct Pending {
     index: u32,
     bytes: Vec<u8>,
     continues: u64,
+    /// `continues` is the association of another path.
+    joins: bool,
     cause: Cause,
     due: Instant,
     interval: Span,
@@ -85,6 +88,10 @@ pub struct Terminal {
     /// The hub's identifier of the association; 0 for none.
     association: u64,
     hub_limits: Option<Limits>,
+    /// The association of another path, to which a new one is to be joined.
+    sibling: Option<u64>,
+    /// The Hello of the association named a sibling.
+    named_sibling: bool,
     pending: Option<Pending>,
     /// Number of pairs of keys created so far.
     keys_made: u64,
@@ -113,6 +120,8 @@ impl Terminal {
             previous: None,
             association: 0,
             hub_limits: None,
+            sibling: None,
+            named_sibling: false,
             pending: None,
             keys_made: 0,
             last_hello: None,
@@ -142,6 +151,24 @@ impl Terminal {
         self.hub_limits
     }
 
+    /// Returns the hub's identifier of the association, if there is one.
+    pub fn association(&self) -> Option<u64> {
+        (self.association != 0).then_some(self.association)
+    }
+
+    /// Has new associations joined to the one with this identifier, which is that of another path
+    /// to the same hub (ASC-2.11). `None` ends this.
+    pub fn set_sibling(&mut self, association: Option<u64>) {
+        self.sibling = association;
+    }
+
+    /// Returns whether the Hello of the association requested that it be joined, and whether the
+    /// hub has done it.
+    pub fn joined(&self) -> (bool, bool) {
+        let hub = self.hub_limits.map_or(Capabilities::NONE, |limits| limits.capabilities);
+        (self.named_sibling, self.named_sibling && hub.contains(Capabilities::JOINS))
+    }
+
     /// Returns the counters of datagrams.
     pub fn counters(&self) -> &Counters {
         &self.counters
@@ -149,7 +176,10 @@ impl Terminal {
 
     /// Requests a new association: the session above the current one has ended.
     pub fn restart(&mut self, now: Instant) {
-        if self.pending.as_ref().is_none_or(|pending| pending.continues != 0) {
+        let named = self.sibling.unwrap_or(0);
+        let is_other =
+            |pending: &Pending| pending.cause == Cause::Age || pending.continues != named;
+        if self.pending.as_ref().is_none_or(is_other) {
             self.say_hello(now, Cause::Start);
         }
     }
@@ -227,6 +257,7 @@ impl Terminal {
         }
         let (welcome, keys) = pending.asked.answered(header, datagram)?;
         let (index, continues, cause) = (pending.index, pending.continues, pending.cause);
+        let joins = pending.joins;
         self.pending = None;
         if self.config.registers.is_some() && (welcome.hub_index, welcome.association) != (0, 0) {
             // A hub of a release without registrations makes an association.
@@ -256,6 +287,7 @@ impl Terminal {
         self.previous = None;
         self.confirm = None;
         self.association = welcome.association;
+        self.named_sibling = joins;
         Ok(TerminalReceived::Established)
     }
 
@@ -380,10 +412,12 @@ impl Terminal {
         let index = self.free_index();
         let clock = self.config.wall_clock_ns.saturating_add(now.as_nanos());
         self.timestamp = clock.max(self.timestamp.saturating_add(1));
+        let sibling = self.sibling.filter(|_| cause != Cause::Age);
         let continues = match cause {
-            Cause::Start => 0,
-            Cause::Age | Cause::Unknown => self.association,
+            Cause::Start => sibling.unwrap_or(0),
+            Cause::Age | Cause::Unknown => sibling.unwrap_or(self.association),
         };
+        let joins = sibling.is_some();
         let (timestamp, limits) = (self.timestamp, self.config.limits);
         let payload = HelloPayload { timestamp, continues, limits };
         let entropy = self.entropy.as_mut();
@@ -402,7 +436,8 @@ impl Terminal {
         }
         let due = self.last_hello.map_or(now, |last| now.max(last + HELLO_QUIET));
         let interval = self.config.hello_interval;
-        self.pending = Some(Pending { asked, index, bytes, continues, cause, due, interval });
+        self.pending =
+            Some(Pending { asked, index, bytes, continues, joins, cause, due, interval });
     }
 
     fn free_index(&mut self) -> u32 {

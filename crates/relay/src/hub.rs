@@ -2,10 +2,12 @@
 
 mod buffers;
 mod due;
+mod ending;
 mod families;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 mod grants;
+mod joined;
 mod shaping;
 
 pub use shaping::{Plans, Standing};
@@ -19,10 +21,11 @@ use crate::{
     DisconnectReason, Event, Families, PathMetrics, PeerId, ReceiveError, Relay, RelayConfig,
     Totals, Transmit, TransmitBatch,
 };
-use association::{Entropy, HubReceived, Keys, PublicKey, Sealed};
+use association::{Entropy, HubReceived, Keys, PublicKey, Sealed, SendOrder};
 use buffers::Buffers;
 use due::Due;
 use grants::Grants;
+use joined::Joined;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -39,6 +42,10 @@ struct Peer {
     session_by: Instant,
     /// The source address of the last datagram.
     address: Option<SocketAddr>,
+    /// The terminal's name, if the association has ended and the relay continues on other paths.
+    name: Option<String>,
+    /// The associations that are further paths of the relay.
+    joined: Vec<PeerId>,
 }
 
 /// The hub's end: a [`Relay`] for each terminal.
@@ -47,6 +54,8 @@ pub struct Hub {
     config: RelayConfig,
     association: association::Hub,
     peers: BTreeMap<PeerId, Peer>,
+    /// Associations that are further paths of these relays.
+    joined: BTreeMap<PeerId, Joined>,
     /// Events of closed sessions, which precede those of others.
     final_events: VecDeque<(PeerId, Event)>,
     /// Terminals from which forwarded packets may be queued.
@@ -82,6 +91,7 @@ impl Hub {
             config: config.clone(),
             association: association::Hub::new(association_config(config), entropy),
             peers: BTreeMap::new(),
+            joined: BTreeMap::new(),
             final_events: VecDeque::new(),
             carried: BTreeSet::new(),
             due: Due::default(),
@@ -100,10 +110,11 @@ impl Hub {
 
     /// Returns the relay with a terminal.
     pub fn peer(&mut self, id: PeerId) -> Option<&mut Relay> {
-        let peer = self.peers.get_mut(&id)?;
         // The caller may change it.
-        self.due.touch(id);
-        Some(&mut peer.relay)
+        if self.peers.contains_key(&id) {
+            self.touch(id);
+        }
+        self.peers.get_mut(&id).map(|peer| &mut peer.relay)
     }
 
     /// Returns all relays, read-only.
@@ -123,12 +134,17 @@ impl Hub {
 
     /// Returns the terminal's name: the configured one, or without keys the one it announced.
     pub fn name(&self, peer: PeerId) -> Option<&str> {
-        self.association.name(peer)
+        let left = || self.peers.get(&peer)?.name.as_deref();
+        self.association.name(peer).or_else(left)
     }
 
     /// Returns the source address of the terminal's last datagram.
     pub fn address(&self, peer: PeerId) -> Option<SocketAddr> {
-        self.association.address(peer)
+        let joined = || {
+            let mut others = self.peers.get(&peer)?.joined.iter();
+            others.find_map(|&id| self.association.address(id))
+        };
+        self.association.address(peer).or_else(joined)
     }
 
     /// Stores `metrics`, which an earlier process measured on the path to the terminal `name`. Its
@@ -143,8 +159,7 @@ impl Hub {
         &mut self,
         now: Instant,
     ) -> impl Iterator<Item = (&str, PathMetrics, Instant)> {
-        let ids: Vec<PeerId> = self.peers.keys().copied().collect();
-        for id in ids {
+        for id in self.paths() {
             self.keep(now, id);
         }
         self.path_cache.measured()
@@ -152,7 +167,8 @@ impl Hub {
 
     /// Stores the path metrics of a terminal's session.
     fn keep(&mut self, now: Instant, id: PeerId) {
-        if let Some(metrics) = self.peers.get(&id).and_then(|peer| peer.relay.path_metrics())
+        if let Some((relay, number)) = self.relay_of(id)
+            && let Some(metrics) = relay.path_metrics_on(number)
             && let Some(name) = self.association.name(id)
         {
             self.path_cache.put(name.to_owned(), metrics, Some(now));
@@ -197,10 +213,10 @@ impl Hub {
     /// Panics if the hub has no keys, or if the private key differs.
     pub fn set_keys(&mut self, keys: Arc<Keys>) {
         for id in self.association.set_keys(keys) {
-            if let Some(peer) = self.take_out(id) {
+            if let Some((of, peer)) = self.end_path(id) {
                 self.past.add(&peer.relay.totals());
                 let reason = DisconnectReason::Closed;
-                self.final_events.push_back((id, Event::Disconnected { reason }));
+                self.final_events.push_back((of, Event::Disconnected { reason }));
             }
         }
     }
@@ -254,23 +270,28 @@ impl Hub {
             .association
             .handle_datagram(now, from, datagram)
             .map_err(ReceiveError::Association)?;
-        let HubReceived::Payload { peer: id, kind, payload, order, replaced, .. } = received else {
+        let HubReceived::Payload { peer: id, kind, payload, order, replaced, joins, .. } = received
+        else {
             return Ok(None);
         };
-        if let Some(old) = replaced
-            && let Some(peer) = self.take_out(old)
-        {
+        if let Some(old) = replaced {
             // The new association has the same name.
-            if let Some((metrics, name)) = peer.relay.path_metrics().zip(self.association.name(id))
-            {
+            let metrics = self.relay_of(old).and_then(|(relay, path)| relay.path_metrics_on(path));
+            if let Some((metrics, name)) = metrics.zip(self.association.name(id)) {
                 self.path_cache.put(name.to_owned(), metrics, Some(now));
             }
-            self.past.add(&peer.relay.totals());
-            let reason = DisconnectReason::PeerRestarted;
-            self.final_events.push_back((old, Event::Disconnected { reason }));
+            self.replace_path(old);
         }
-        if !self.peers.contains_key(&id) {
+        if self.seat(id).is_none() {
             let Some(limits) = self.association.limits(id) else { return Ok(Some(id)) };
+            if let Some(sibling) = joins {
+                if !self.join_path(now, id, (sibling, limits)) {
+                    // The terminal makes another association.
+                    self.association.remove(id);
+                    return Ok(None);
+                }
+                return self.handle_payload(now, id, (kind, order), payload, octets);
+            }
             let cached = self.association.name(id).and_then(|name| self.path_cache.get(name));
             let welcomed_at = self.association.welcomed_at(id);
             let handshake_rtt = welcomed_at.map(|welcomed| now.since(welcomed));
@@ -281,69 +302,58 @@ impl Hub {
                 relay.drain();
             }
             let address = self.association.address(id);
-            self.peers.insert(id, Peer { relay, session_by: now + CONNECT_TIME, address });
+            let session_by = now + CONNECT_TIME;
+            self.peers
+                .insert(id, Peer { relay, session_by, address, name: None, joined: Vec::new() });
             self.join(id);
             self.share_memory();
         }
-        self.due.touch(id);
+        self.handle_payload(now, id, (kind, order), payload, octets)
+    }
+
+    /// Handles the payload of an association, in a datagram of so many octets.
+    fn handle_payload(
+        &mut self,
+        now: Instant,
+        id: PeerId,
+        (kind, order): (Sealed, SendOrder),
+        payload: &[u8],
+        octets: usize,
+    ) -> Result<Option<PeerId>, ReceiveError> {
         if let Some(tap) = self.tap.as_mut().filter(|_| kind == Sealed::Data) {
             let name = self.association.name(id).unwrap_or_default();
             tap.take(now, (Some(id), name), Direction::In, payload);
         }
         let address = self.association.address(id);
-        let Some(peer) = self.peers.get_mut(&id) else { return Ok(Some(id)) };
-        if peer.address != address {
-            peer.address = address;
-            peer.relay.on_path_change();
+        let Some((of, number)) = self.seat(id) else { return Ok(Some(id)) };
+        self.touch(of);
+        let Some(peer) = self.peers.get_mut(&of) else { return Ok(Some(id)) };
+        let before = match self.joined.get_mut(&id) {
+            Some(joined) => &mut joined.address,
+            None => &mut peer.address,
+        };
+        if *before != address {
+            *before = address;
+            peer.relay.on_path_change(number);
         }
-        let connected_since = peer.relay.connected_since();
-        let result = peer.relay.handle_payload(now, (kind, order), payload);
+        let connected_since = peer.relay.connected_since_on(number);
+        let result = peer.relay.handle_payload(now, number, (kind, order), payload);
         if peer.relay.has_datagram() {
-            self.carried.insert(id);
+            self.carried.insert(of);
         }
         // The next session of the same terminal may have started.
         self.part_if_lost(now, id);
         if self.config.receive_rate.is_some()
-            && let Some(peer) = self.peers.get_mut(&id)
+            && let Some((relay, number)) = self.relay_of(id)
         {
-            self.grants.on_received(now, id, octets as u64, peer.relay.take_need());
-            let since = peer.relay.connected_since();
+            let need = relay.take_need(number);
+            let since = relay.connected_since_on(number);
+            self.grants.on_received(now, id, octets as u64, need);
             if since.is_some() && since != connected_since {
                 self.grants.review_now(now);
             }
         }
         result.map(|()| Some(id))
-    }
-
-    /// Removes a relay whose session has ended, unless its association remains, in which the
-    /// terminal may start another session. A removed terminal makes a new association.
-    fn part_if_lost(&mut self, now: Instant, id: PeerId) {
-        let Some(peer) = self.peers.get_mut(&id) else { return };
-        if let Some(reason) = peer.relay.take_disconnected() {
-            if let Some(time) = peer.relay.association_time(reason) {
-                peer.session_by = now + time;
-                self.keep(now, id);
-                self.grants.forget(id);
-                self.share_memory();
-                self.final_events.push_back((id, Event::Disconnected { reason }));
-                return;
-            }
-            self.past.add(&peer.relay.totals());
-            self.keep(now, id);
-            self.take_out(id);
-            self.association.remove(id);
-            self.final_events.push_back((id, Event::Disconnected { reason }));
-        }
-    }
-
-    /// Removes a relay with its state.
-    fn take_out(&mut self, id: PeerId) -> Option<Peer> {
-        self.due.forget(id);
-        self.grants.forget(id);
-        if let Some(shaper) = &mut self.shaper {
-            shaper.leave(id);
-        }
-        self.peers.remove(&id)
     }
 
     /// Fills `batch` with datagrams for one terminal (or one response to an unvalidated source);
@@ -364,7 +374,7 @@ impl Hub {
             self.due.note(id, Some(now));
         }
         // A terminal without data moves to the end, so each due terminal is polled once.
-        for _ in 0..=self.peers.len() {
+        for _ in 0..=self.peers.len() + self.joined.len() {
             let Some(id) = self.due.waiting(now) else { break };
             if !self.is_ahead(now, id) {
                 let sent = self.transmit_to(now, id, batch, None);
@@ -392,10 +402,11 @@ impl Hub {
             Some(shaper) if turn.is_some() => shaper.turn_octets(),
             Some(_) | None => usize::MAX,
         };
-        let peer = self.peers.get_mut(&id)?;
+        let (of, number) = self.seat(id)?;
+        let peer = self.peers.get_mut(&of)?;
         let mut to = None;
         let (association, tap) = (&mut self.association, &mut self.tap);
-        peer.relay.transmit(now, batch, most, |kind, datagram| {
+        peer.relay.transmit(now, number, batch, most, |kind, datagram| {
             if let Some(tap) = tap.as_mut().filter(|_| kind == Sealed::Data) {
                 let name = association.name(id).unwrap_or_default();
                 tap.take(now, (Some(id), name), Direction::Out, payload_of(datagram));
@@ -403,7 +414,7 @@ impl Hub {
             to = association.seal(now, id, kind, datagram);
             to.is_some()
         });
-        self.due.touch(id);
+        self.touch(of);
         self.charge(now, (Some(id), turn), batch);
         self.part_if_lost(now, id);
         to.zip(batch.transmit())
@@ -424,7 +435,8 @@ impl Hub {
     /// [`poll_transmit`](Self::poll_transmit) have something to do.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let touched = self.due.touched().filter_map(|id| {
-            let data = self.peers.get(&id).and_then(|peer| peer.relay.data_due());
+            let seat = self.seat(id).and_then(|(of, number)| Some((self.peers.get(&of)?, number)));
+            let data = seat.and_then(|(peer, number)| peer.relay.data_due(number));
             // Data waits for room on the link.
             let room = self.shaper.as_ref().map_or(Instant::ZERO, Shaper::room_at);
             self.attention(id).into_iter().chain(data.map(|data| data.max(room))).min()
@@ -443,16 +455,17 @@ impl Hub {
         self.association.handle_timeout(now);
         self.review_grants(now);
         for id in self.due.all(now) {
-            let Some(peer) = self.peers.get_mut(&id) else { continue };
+            let Some((of, _)) = self.seat(id) else { continue };
+            let Some(peer) = self.peers.get_mut(&of) else { continue };
             peer.relay.handle_timeout(now);
-            self.due.touch(id);
+            self.touch(of);
             // Sessions whose loss is reported to the layer above come first.
             self.part_if_lost(now, id);
-            let Some(peer) = self.peers.get(&id) else { continue };
-            if !peer.relay.is_connected() && now >= peer.session_by {
+            if self.session_by(id).is_some_and(|at| now >= at) {
                 // It has no session, so the layer above has no state for it.
-                self.past.add(&peer.relay.totals());
-                self.take_out(id);
+                if let Some((_, peer)) = self.end_path(id) {
+                    self.past.add(&peer.relay.totals());
+                }
                 self.association.remove(id);
             }
         }

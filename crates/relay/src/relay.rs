@@ -1,20 +1,22 @@
 //! One end of a relay: the streams and the session with one peer.
 
 use crate::config::RelayConfig;
-use crate::path_mtu::{Conditions, Outgoing, PathMtu};
-use crate::session::{association_config, largest, session_config};
+use crate::session::association_config;
 use crate::streams::Streams;
 use crate::tap::{Direction, Tap};
 use crate::{DisconnectReason, Event, Families, PathMetrics, Totals, Transmit, TransmitBatch};
 use association::{
-    Entropy, HEADER_LEN, Limits, OVERHEAD, Sealed, SendOrder, TAG_LEN, Terminal, TerminalReceived,
+    Entropy, HEADER_LEN, Limits, Sealed, SendOrder, TAG_LEN, Terminal, TerminalReceived,
 };
 use core::fmt;
+pub(crate) use path::Path;
 use session_order::SessionOrder;
+use slab::Slab;
 use units::{Instant, Span};
-use xstp::session::Session;
 
 mod ending;
+mod joining;
+mod path;
 mod session_order;
 mod settings;
 mod shared_link;
@@ -50,36 +52,12 @@ impl std::error::Error for ReceiveError {}
 /// for streams are the same at both ends.
 #[derive(Debug)]
 pub struct Relay {
-    config: RelayConfig,
-    /// A terminal's association; at a hub all associations are in the [`Hub`](crate::Hub).
-    terminal: Option<Terminal>,
-    session: Option<Session>,
-    /// The previous session, closed, while it responds to late segments.
-    ended: Option<Session>,
-    /// The limits that the peer has announced.
-    peer: Option<Limits>,
-    /// Set while a hub's data waits for its turn on the link.
-    is_held: bool,
-    /// The peer's announcement that no session follows.
-    peer_left: Option<ending::Left>,
+    /// The paths to the peer, by number.
+    paths: Slab<Path>,
     /// The address families that a hub announces in each session.
     families: Families,
-    /// Filter for segments of an earlier session in the association.
-    order: SessionOrder,
-    /// Number of sessions started.
-    incarnation: u32,
-    path: PathMtu,
-    /// Path metrics of the last session, if it measured them.
-    path_metrics: Option<PathMetrics>,
-    /// Path metrics for the start of the next session, of this relay or of an earlier process.
-    cached_metrics: Option<PathMetrics>,
-    /// RTT of the handshake of the association, at a hub.
-    handshake_rtt: Option<Span>,
     pub(crate) streams: Streams,
-    connected: bool,
-    connected_since: Option<Instant>,
-    /// When a datagram of the peer was last decrypted.
-    heard: Option<Instant>,
+    is_hub: bool,
     /// Receives copies of a terminal's payloads.
     tap: Option<Box<Tap>>,
     /// Set until the `Connected` event is reported, which precedes those of the first segment.
@@ -89,7 +67,7 @@ pub struct Relay {
     draining: bool,
     /// Closed by this side: no session is started.
     closed: bool,
-    /// Totals of past sessions.
+    /// Totals of past streams.
     past: Totals,
 }
 
@@ -103,7 +81,7 @@ impl Relay {
     pub fn terminal(config: &RelayConfig, now: Instant, entropy: impl Entropy + 'static) -> Self {
         let association = association_config(config);
         let terminal = Terminal::new(association, now, entropy);
-        Self::new(config, Some(terminal), false, now)
+        Self::new(Path::new(0, config, Some(terminal)), false, now)
     }
 
     /// Creates a hub's relay with a terminal that announced `limits`, with the path metrics `cached`
@@ -115,36 +93,19 @@ impl Relay {
         handshake_rtt: Option<Span>,
         now: Instant,
     ) -> Self {
-        let relay = Self::new(config, None, true, now);
-        let mut relay = Self { cached_metrics: cached, handshake_rtt, ..relay };
-        relay.peer = Some(limits);
-        relay.streams.set_peer(limits, relay.sends_padding());
-        let session = session_config(config, limits, relay.cached_metrics);
-        relay.session = Some(Session::listen(&session));
-        relay.begin_path(limits);
+        let path = Path::listening(0, config, limits, cached, handshake_rtt);
+        let sends_padding = path.sends_padding();
+        let mut relay = Self::new(path, true, now);
+        relay.streams.set_peer(limits, sends_padding);
         relay
     }
 
-    fn new(config: &RelayConfig, terminal: Option<Terminal>, is_hub: bool, now: Instant) -> Self {
+    fn new(path: Path, is_hub: bool, now: Instant) -> Self {
         Self {
-            config: config.clone(),
-            terminal,
-            session: None,
-            ended: None,
-            order: SessionOrder::default(),
-            peer: None,
-            is_held: false,
-            peer_left: None,
+            streams: Streams::new(&path.config, is_hub, now),
+            paths: [(0, path)].into_iter().collect(),
             families: Families::default(),
-            incarnation: 0,
-            path: PathMtu::new(config.mtu),
-            path_metrics: None,
-            cached_metrics: config.path_metrics,
-            handshake_rtt: None,
-            streams: Streams::new(config, is_hub, now),
-            connected: false,
-            connected_since: None,
-            heard: None,
+            is_hub,
             tap: None,
             connected_news: false,
             disconnected: None,
@@ -164,30 +125,42 @@ impl Relay {
         now: Instant,
         datagram: &mut [u8],
     ) -> Result<(), ReceiveError> {
-        let Some(terminal) = &mut self.terminal else {
+        self.handle_datagram_on(now, 0, datagram)
+    }
+
+    /// Handles a datagram from the hub on the path with this number.
+    ///
+    /// # Errors
+    /// As [`handle_datagram`](Self::handle_datagram), and if there is no such path.
+    pub fn handle_datagram_on(
+        &mut self,
+        now: Instant,
+        number: usize,
+        datagram: &mut [u8],
+    ) -> Result<(), ReceiveError> {
+        let path = self.paths.get_mut(number);
+        let Some(path) = path.filter(|path| path.terminal.is_some()) else {
             return Err(ReceiveError::Association(association::OpenError::Unexpected));
         };
+        let Some(terminal) = &mut path.terminal else { return Ok(()) };
         match terminal.handle_datagram(now, datagram).map_err(ReceiveError::Association)? {
             TerminalReceived::Payload { kind, payload, order } => {
-                self.heard = Some(now);
-                // Ends the borrow of the association, since the range of the payload is known.
-                let payload: &[u8] = payload;
+                path.heard = Some(now);
                 if let Some(tap) = self.tap.as_mut().filter(|_| kind == Sealed::Data) {
-                    tap.take(now, (None, &self.config.name), Direction::In, payload);
+                    tap.take(now, (None, &path.config.name), Direction::In, payload);
                 }
-                if kind == Sealed::Data && self.order.is_earlier(order, payload) {
+                if kind == Sealed::Data && path.order.is_earlier(order, payload) {
                     return Ok(());
                 }
-                let sessions = (&mut self.session, &mut self.ended);
-                let streams = (&mut self.streams, &mut self.path);
-                let result = Self::receive(sessions, streams, now, kind, payload);
-                self.take_session_events(now);
-                if self.connected && self.order.awaits_begin_ack() {
-                    self.order.on_begun(order);
+                let result = path.receive(now, &mut self.streams, (kind, payload));
+                self.take_session_events(now, number);
+                let path = &mut self.paths[number];
+                if path.connected && path.order.awaits_begin_ack() {
+                    path.order.on_begun(order);
                 }
                 result?;
             }
-            TerminalReceived::Established if !self.closed => self.begin(now),
+            TerminalReceived::Established if !self.closed => self.begin(now, number),
             TerminalReceived::Established => {}
             TerminalReceived::Registered { .. } | TerminalReceived::Nothing => {}
         }
@@ -198,77 +171,51 @@ impl Relay {
     pub(crate) fn handle_payload(
         &mut self,
         now: Instant,
+        number: usize,
         (kind, order): (Sealed, SendOrder),
         payload: &[u8],
     ) -> Result<(), ReceiveError> {
-        self.heard = Some(now);
+        self.paths[number].heard = Some(now);
         if kind == Sealed::Data {
-            self.begin_anew(now, order, payload);
-            if self.order.is_earlier(order, payload) {
+            self.begin_anew(now, number, order, payload);
+            if self.paths[number].order.is_earlier(order, payload) {
                 return Ok(());
             }
         }
-        let sessions = (&mut self.session, &mut self.ended);
-        let streams = (&mut self.streams, &mut self.path);
-        let result = Self::receive(sessions, streams, now, kind, payload);
-        self.take_session_events(now);
+        let result = self.paths[number].receive(now, &mut self.streams, (kind, payload));
+        self.take_session_events(now, number);
         result
     }
 
-    fn receive(
-        (session, ended): (&mut Option<Session>, &mut Option<Session>),
-        (streams, path): (&mut Streams, &mut PathMtu),
-        now: Instant,
-        kind: Sealed,
-        payload: &[u8],
-    ) -> Result<(), ReceiveError> {
-        if kind != Sealed::Data {
-            path.handle(now, kind, payload, payload.len() + OVERHEAD);
-            return Ok(());
-        }
-        // The first datagram under new keys may be empty.
-        if payload.is_empty() {
-            return Ok(());
-        }
-        let mut result = Ok(());
-        if let Some(session) = session {
-            streams.set_time(now, session.srtt(), session.rate(now));
-            result = session.handle_segment(now, payload, streams);
-            if let Some(granted) = streams.take_granted() {
-                session.set_granted_rate(Some(granted));
+    /// Starts with a new association. If the hub has joined it to another path, the streams of that
+    /// continue. Otherwise the streams of an old session are reset, and those that waited for the
+    /// first session belong to it.
+    fn begin(&mut self, now: Instant, number: usize) {
+        let Some(terminal) = &self.paths[number].terminal else { return };
+        let Some(limits) = terminal.hub_limits() else { return };
+        match (self.has_others(number), terminal.joined()) {
+            (true, (_, true)) => {
+                if self.paths[number].session.is_some() {
+                    self.leave(number);
+                }
             }
-            if streams.has_fresh() {
-                session.wake();
+            // The hub has joined it to streams that have ended here meanwhile, or the first session
+            // has begun on another path meanwhile.
+            (false, (_, true)) | (true, (false, _)) => {
+                return self.request_joins(now);
+            }
+            // The hub does not join paths, or has restarted, which the other paths detect as well.
+            (true, (true, false)) if self.paths[number].session.is_none() => return,
+            (_, (_, false)) => {
+                if self.has_others(usize::MAX) {
+                    self.lose(now, number, DisconnectReason::PeerRestarted);
+                }
             }
         }
-        let is_late = result == Err(xstp::session::ReceiveError::OtherIncarnation);
-        if let Some(ended) = ended
-            && (session.is_none() || is_late)
-        {
-            result = ended.handle_segment(now, payload, streams);
-        }
-        result.map_err(ReceiveError::Session)
-    }
-
-    /// Starts with a new association: the streams of an old session are reset, and those that
-    /// waited for the first session belong to it.
-    fn begin(&mut self, now: Instant) {
-        let limits = self.terminal.as_ref().and_then(Terminal::hub_limits);
-        let Some(limits) = limits else { return };
-        if self.session.is_some() {
-            self.lose(now, DisconnectReason::PeerRestarted);
-        }
-        self.ended = None;
-        self.begin_session(now, limits);
-        self.order = SessionOrder::default();
-    }
-
-    /// Starts path MTU discovery for a session with a peer that announced `limits`.
-    fn begin_path(&mut self, limits: Limits) {
-        if self.config.probe_mtu {
-            self.path.begin(largest(&self.config, limits));
-        }
-        self.fit_path();
+        self.paths[number].ended = None;
+        self.begin_session(now, number, limits);
+        self.paths[number].order = SessionOrder::default();
+        self.request_joins(now);
     }
 
     /// Fills `batch` with due datagrams; `None` if there are none.
@@ -277,11 +224,22 @@ impl Relay {
         now: Instant,
         batch: &mut TransmitBatch<'_>,
     ) -> Option<Transmit> {
-        let mut terminal = self.terminal.take()?;
+        self.poll_transmit_on(now, 0, batch)
+    }
+
+    /// Fills `batch` with due datagrams of the path with this number; `None` if there are none.
+    pub fn poll_transmit_on(
+        &mut self,
+        now: Instant,
+        number: usize,
+        batch: &mut TransmitBatch<'_>,
+    ) -> Option<Transmit> {
+        let mut terminal = self.paths.get_mut(number)?.terminal.take()?;
         let hello = !self.closed && terminal.poll_transmit(now, batch);
         if !hello && terminal.is_established() {
-            let mut tap = self.tap.take().map(|tap| (tap, self.config.name.clone()));
-            self.transmit(now, batch, usize::MAX, |kind, datagram| {
+            let name = || self.paths[number].config.name.clone();
+            let mut tap = self.tap.take().map(|tap| (tap, name()));
+            self.transmit(now, number, batch, usize::MAX, |kind, datagram| {
                 if let Some((tap, name)) = tap.as_mut().filter(|_| kind == Sealed::Data) {
                     tap.take(now, (None, name), Direction::Out, payload_of(datagram));
                 }
@@ -289,144 +247,49 @@ impl Relay {
             });
             self.tap = tap.map(|(tap, _)| tap);
         }
-        self.terminal = Some(terminal);
+        self.paths[number].terminal = Some(terminal);
         batch.transmit()
     }
 
-    /// Fills `batch` with a path MTU message or with the session's segments, each sealed by `seal`,
-    /// up to `most` bytes.
+    /// Fills `batch` with the datagrams of a path: see [`Path::transmit`].
     pub(crate) fn transmit(
         &mut self,
         now: Instant,
+        number: usize,
         batch: &mut TransmitBatch<'_>,
         most_bytes: usize,
-        mut seal: impl FnMut(Sealed, &mut [u8]) -> bool,
+        seal: impl FnMut(Sealed, &mut [u8]) -> bool,
     ) {
-        if self.transmit_path(now, batch, &mut seal) {
-            return;
-        }
-        if self.transmit_late(now, batch, &mut seal) {
-            return;
-        }
-        let (mtu, most) = (self.path.current(), self.max_segment());
-        let Some(session) = &mut self.session else { return };
-        fit(session, now, mtu, most);
-        self.streams.set_time(now, session.srtt(), session.rate(now));
-        let mut bytes = 0;
-        while bytes < most_bytes
-            && let Some(slot) = batch.slot(session.max_segment() + OVERHEAD)
-        {
-            let Some(room) = slot.len().checked_sub(OVERHEAD) else { break };
-            let payload = &mut slot[HEADER_LEN..HEADER_LEN + room];
-            let Some(len) = session.poll_transmit(now, &mut self.streams, payload) else { break };
-            if !seal(Sealed::Data, &mut slot[..len + OVERHEAD]) {
-                break;
+        if self.paths[number].transmit(now, &mut self.streams, batch, most_bytes, seal) {
+            self.take_session_events(now, number);
+            if self.paths.len() > 1 && batch.transmit().is_some() {
+                // What is next may be for another path.
+                self.wake();
             }
-            batch.commit(len + OVERHEAD);
-            bytes += len + OVERHEAD;
-            self.path.data_sent(now, len + OVERHEAD + self.config.ip_overhead);
-        }
-        self.take_session_events(now);
-    }
-
-    /// Adds the closed session's response to a late segment to `batch`, if one is due; returns
-    /// whether it did.
-    fn transmit_late(
-        &mut self,
-        now: Instant,
-        batch: &mut TransmitBatch<'_>,
-        seal: &mut impl FnMut(Sealed, &mut [u8]) -> bool,
-    ) -> bool {
-        const ROOM: usize = 64;
-        let Some(ended) = &mut self.ended else { return false };
-        let mut segment = [0; ROOM];
-        let Some(len) = ended.poll_transmit(now, &mut self.streams, &mut segment) else {
-            return false;
-        };
-        let Some(slot) = batch.slot(len + OVERHEAD).filter(|slot| slot.len() == len + OVERHEAD)
-        else {
-            return false;
-        };
-        slot[HEADER_LEN..HEADER_LEN + len].copy_from_slice(&segment[..len]);
-        if !seal(Sealed::Data, slot) {
-            return false;
-        }
-        batch.commit(len + OVERHEAD);
-        true
-    }
-
-    /// Adds a path MTU message to `batch`, if one is due; returns whether it did.
-    fn transmit_path(
-        &mut self,
-        now: Instant,
-        batch: &mut TransmitBatch<'_>,
-        seal: &mut impl FnMut(Sealed, &mut [u8]) -> bool,
-    ) -> bool {
-        let way = self.conditions(now);
-        let next = self.path.poll_transmit(now, &way);
-        self.fit_path();
-        if self.path.take_black_hole() {
-            self.past.mtu_falls += 1;
-            if let Some(session) = &mut self.session {
-                session.exclude_mtu_losses(now);
-            }
-        }
-        let Some(outgoing) = next else { return false };
-        let room = PathMtu::room(outgoing, way.overhead);
-        let len = room + OVERHEAD;
-        let Some(slot) = batch.slot(len).filter(|slot| slot.len() == len) else {
-            // It exceeds the driver's buffer, so it does not pass.
-            if let Outgoing::Probe { size, .. } = outgoing {
-                self.path.on_emsgsize(size);
-            }
-            return false;
-        };
-        let kind = PathMtu::write(outgoing, &mut slot[HEADER_LEN..HEADER_LEN + room]);
-        if !seal(kind, slot) {
-            return false;
-        }
-        batch.commit(len);
-        self.past.mtu_probes += u64::from(kind == Sealed::Probe);
-        if let Some(session) = &mut self.session {
-            session.charge_external(now, room);
-        }
-        true
-    }
-
-    fn conditions(&self, now: Instant) -> Conditions {
-        let session = self.session.as_ref().filter(|_| self.connected);
-        let round_trip = session.and_then(Session::srtt);
-        Conditions {
-            round_trip: round_trip.unwrap_or(self.config.initial_rtt),
-            rate: session.and_then(|session| session.rate(now)),
-            back: self.config.receive_rate,
-            overhead: self.config.ip_overhead + OVERHEAD,
         }
     }
 
     /// Returns when [`handle_timeout`](Self::handle_timeout) and
     /// [`poll_transmit`](Self::poll_transmit) have something to do.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let sessions = self.session.iter().chain(&self.ended);
-        let session = sessions.filter_map(Session::poll_timeout).min();
-        let terminal = self.terminal.as_ref().filter(|_| !self.closed);
-        let hello = terminal.and_then(Terminal::poll_timeout);
-        let streams = self.session.as_ref().and_then(|_| self.streams.poll_timeout());
-        let path = self.path.poll_timeout();
-        session.into_iter().chain(hello).chain(streams).chain(path).min()
+        self.paths.iter().filter_map(|(number, _)| self.poll_timeout_on(number)).min()
+    }
+
+    /// As [`poll_timeout`](Self::poll_timeout), for the path with this number.
+    pub fn poll_timeout_on(&self, number: usize) -> Option<Instant> {
+        let path = self.paths.get(number)?;
+        let streams = path.session.as_ref().and_then(|_| self.streams.poll_timeout());
+        path.poll_timeout(self.closed).into_iter().chain(streams).min()
     }
 
     /// Processes the timers that have expired by `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
-        if let Some(session) = &mut self.session {
-            self.streams.set_time(now, session.srtt(), session.rate(now));
-            session.handle_timeout(now);
-            self.streams.handle_timeout();
-            if self.streams.has_fresh() {
-                session.wake();
+        for number in 0..self.paths.capacity() {
+            if let Some(path) = self.paths.get_mut(number) {
+                path.handle_timeout(now, &mut self.streams);
+                self.take_session_events(now, number);
             }
         }
-        self.take_session_events(now);
     }
 
     /// Returns the next event.
@@ -446,40 +309,19 @@ impl Relay {
     }
 
     /// Handles a change of the peer's address.
-    pub(crate) fn on_path_change(&mut self) {
-        self.path.on_path_change();
+    pub(crate) fn on_path_change(&mut self, number: usize) {
+        self.paths[number].mtu.on_path_change();
     }
 
-    fn max_segment(&self) -> usize {
-        self.path.current() - self.config.ip_overhead - OVERHEAD
-    }
-
-    fn fit_path(&mut self) {
-        let bytes = self.max_segment();
-        if let Some(session) = &mut self.session {
-            session.set_max_segment(bytes);
-        }
-    }
-
+    /// Notifies the sessions of data to send.
     fn wake(&mut self) {
-        if let Some(session) = &mut self.session {
-            session.wake();
-        }
+        self.paths.iter_mut().for_each(|(_, path)| path.wake());
     }
 }
 
 /// Returns the bytes between header and tag.
 pub(crate) fn payload_of(datagram: &[u8]) -> &[u8] {
     datagram.get(HEADER_LEN..datagram.len().saturating_sub(TAG_LEN)).unwrap_or_default()
-}
-
-/// Limits the packet size on a slow link to the octets sent in one second, as far as the headers
-/// allow it, because urgent packets wait for the one in transmission.
-fn fit(session: &mut Session, now: Instant, mtu: usize, most: usize) {
-    const LONGEST: Span = Span::from_secs(1);
-    let Some(rate) = session.rate(now) else { return };
-    let fits = usize::try_from(rate.bytes_in(LONGEST)).unwrap_or(usize::MAX).max(crate::MIN_MTU);
-    session.set_max_segment(most.saturating_sub(mtu.saturating_sub(fits)));
 }
 
 #[cfg(test)]
@@ -531,9 +373,9 @@ mod tests {
         greet(&mut relay, &mut hub, now);
         assert_eq!(relay.rate(now), Some(rate));
         assert_eq!(relay.path_metrics(), None, "nothing was measured yet");
-        relay.lose(now, DisconnectReason::NoResponse);
+        relay.lose(now, 0, DisconnectReason::NoResponse);
         assert_eq!(
-            (relay.path_metrics(), relay.cached_metrics),
+            (relay.path_metrics(), relay.paths[0].cached_metrics),
             (None, path_metrics),
             "nor in that session"
         );
@@ -547,9 +389,9 @@ mod tests {
         for (millis, expected) in [(600, true), (1_000, true), (1_001, false)] {
             let rtt = Some(Span::from_millis(millis));
             let relay = Relay::peer(&config, config.limits(), None, rtt, now);
-            assert_eq!(relay.sends_padding(), expected, "{millis} ms");
+            assert_eq!(relay.paths[0].sends_padding(), expected, "{millis} ms");
         }
         let terminal = Relay::terminal(&config, now, RngStream::new(1, 0, "terminal"));
-        assert!(!terminal.sends_padding());
+        assert!(!terminal.paths[0].sends_padding());
     }
 }

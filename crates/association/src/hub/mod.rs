@@ -10,6 +10,7 @@ pub use table::PeerId;
 
 use crate::admission::{Admission, AdmissionDecision, RateLimit};
 use crate::batch::TransmitBatch;
+use crate::capabilities::Capabilities;
 use crate::channel::SendOrder;
 use crate::config::{Config, Limits};
 use crate::cookie::MacKeys;
@@ -53,6 +54,8 @@ pub enum HubReceived<'d> {
         first: bool,
         /// The association of the same terminal that it replaced.
         replaced: Option<PeerId>,
+        /// The association of another path of the terminal, to which this new one is joined.
+        joins: Option<PeerId>,
     },
     /// Nothing for the upper layer (responses may be queued).
     Nothing,
@@ -271,7 +274,7 @@ impl Hub {
         };
         let opened = channel.open(header, datagram)?;
         let (newest, payload, order) = (opened.newest, opened.payload, opened.order);
-        let InForce { peer, first, replaced, renewed } =
+        let InForce { peer, first, replaced, joins, renewed } =
             match self.table.in_force(now, &self.config, index, from) {
                 Ok(in_force) => in_force,
                 Err(error) => {
@@ -285,7 +288,7 @@ impl Hub {
         if (newest && self.table.moved(peer, index, from)) || first || renewed {
             self.acquainted.put(hash(from.ip(), self.seed));
         }
-        Ok(HubReceived::Payload { peer, kind, payload, order, first, replaced })
+        Ok(HubReceived::Payload { peer, kind, payload, order, first, replaced, joins })
     }
 
     fn receive_hello(
@@ -370,7 +373,14 @@ impl Hub {
             Some(_) => said.continues,
             None => u64::from_be_bytes(draw(self.entropy.as_mut())).max(1),
         };
-        let limits = self.limits.get(&*owner.name).copied().unwrap_or(self.config.limits);
+        let mut limits = self.limits.get(&*owner.name).copied().unwrap_or(self.config.limits);
+        let both = said.limits.capabilities.and(limits.capabilities);
+        let may_join = continues.is_none() && both.contains(Capabilities::JOINS);
+        let sibling = || self.table.find_sibling(&owner, said.continues);
+        let joins = may_join.then(sibling).flatten();
+        if joins.is_none() {
+            limits.capabilities = limits.capabilities.without(Capabilities::JOINS);
+        }
         let welcome = WelcomePayload { hub_index, association, latest: said.timestamp, limits };
         let (bytes, keys) = match heard.from {
             From::Name { ephemeral, .. } => {
@@ -387,6 +397,7 @@ impl Hub {
             limits: said.limits,
             association,
             continues,
+            joins,
             hello: hello.into(),
             welcome: bytes.clone(),
         };

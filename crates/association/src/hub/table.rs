@@ -56,9 +56,16 @@ pub(super) struct Pending {
     pub(super) association: u64,
     /// The association that gets these keys; `None` for a new one.
     pub(super) continues: Option<PeerId>,
+    /// The association of another path of the terminal to which a new one is joined.
+    pub(super) joins: Option<PeerId>,
     /// The Hello without the fields that change when it is repeated.
     pub(super) hello: Box<[u8]>,
     pub(super) welcome: Vec<u8>,
+}
+
+/// Returns the terminal's name in the name of one of its paths, such as `boat/lte`.
+fn site_of(name: &str) -> &str {
+    name.split_once('/').map_or(name, |(site, _)| site)
 }
 
 #[derive(Debug)]
@@ -96,6 +103,8 @@ pub(super) struct InForce {
     pub(super) peer: PeerId,
     pub(super) first: bool,
     pub(super) replaced: Option<PeerId>,
+    /// The association to which a new one is joined.
+    pub(super) joins: Option<PeerId>,
     /// An association continues under new keys.
     pub(super) renewed: bool,
 }
@@ -189,7 +198,9 @@ impl Table {
     ) -> Result<InForce, OpenError> {
         let gone = OpenError::UnknownIndex { index };
         let held = self.held.get_mut(&index).ok_or(gone)?;
-        let known = |peer, renewed| Ok(InForce { peer, first: false, replaced: None, renewed });
+        let known = |peer, renewed| {
+            Ok(InForce { peer, first: false, replaced: None, joins: None, renewed })
+        };
         match &held.stage {
             Stage::Current(peer) | Stage::Previous(peer, _) => return known(*peer, false),
             Stage::Pending(_) => {}
@@ -204,8 +215,9 @@ impl Table {
                 self.held.remove(&index);
                 return Err(OpenError::Full);
             }
+            let joins = pending.joins;
             let replaced = self.begin(next, index, *pending, from);
-            return Ok(InForce { peer: next, first: true, replaced, renewed: false });
+            return Ok(InForce { peer: next, first: true, replaced, joins, renewed: false });
         };
         held.stage = Stage::Current(id);
         let Some(peer) = self.peers.get_mut(&id) else {
@@ -278,6 +290,18 @@ impl Table {
     pub(super) fn find(&self, owner: &Owner, association: u64) -> Option<PeerId> {
         let found = self.peers.iter().find(|(_, peer)| peer.owner == *owner)?;
         (association != 0 && found.1.association == association).then_some(*found.0)
+    }
+
+    /// Returns the active association with this identifier if it is that of another path of the
+    /// terminal: the names are equal before the first slash.
+    pub(super) fn find_sibling(&self, owner: &Owner, association: u64) -> Option<PeerId> {
+        let is_sibling = |peer: &Peer| {
+            association != 0
+                && peer.association == association
+                && peer.owner.name != owner.name
+                && site_of(&peer.owner.name) == site_of(&owner.name)
+        };
+        self.peers.iter().find(|(_, peer)| is_sibling(peer)).map(|(&id, _)| id)
     }
 
     /// Stores a completed handshake until the first datagram under its keys.
@@ -404,7 +428,8 @@ mod tests {
         let owner = Owner { name: name.into(), key: None };
         let (limits, association) = (Limits::default(), 7);
         let (hello, welcome) = (Box::default(), Vec::new());
-        let pending = Pending { owner, limits, association, continues, hello, welcome };
+        let joins = None;
+        let pending = Pending { owner, limits, association, continues, joins, hello, welcome };
         let keys = KeyPair { send: Key::Null(1), receive: Key::Null(2) };
         table.add(now, &config(), (index, index), keys, pending);
         table.in_force(now, &config(), index, from()).expect("in force").peer

@@ -55,7 +55,7 @@ impl Hub {
         let usual = [self.config.receive_pool, self.config.send_pool];
         let mut groups: BTreeMap<Result<usize, PeerId>, Group<'_>> = BTreeMap::new();
         for (&id, peer) in &mut self.peers {
-            let name = self.association.name(id);
+            let name = self.association.name(id).or(peer.name.as_deref());
             let own = name.and_then(|name| self.buffered.get(name)).copied();
             let bound = own.map_or(usual, |own| [self.buffers[own].bytes; 2]);
             let group = groups.entry(own.ok_or(id));

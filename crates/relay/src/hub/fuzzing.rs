@@ -1,6 +1,6 @@
 //! A hub and three terminals under a script of announced limits, opened, written, read and reset
 //! streams, lost datagrams, and changing rates and plans. The first terminal may announce limits
-//! that differ from its own, from zero to the maximum.
+//! that differ from its own, from zero to the maximum. The last one has a second path.
 
 use super::{Hub, Plans};
 use crate::plan::Plan;
@@ -14,6 +14,8 @@ use std::net::SocketAddr;
 use units::{BitRate, Instant, RngStream, Span};
 
 const TERMINALS: usize = 3;
+/// Number of paths that a terminal may have.
+const PATHS: usize = 2;
 /// One-way delay.
 const DELAY: Span = Span::from_millis(20);
 /// Maximum number of datagrams that one side sends at one instant.
@@ -24,6 +26,9 @@ const RECOVERY_TIME: Span = Span::from_secs(300);
 /// Minimum send buffer of each stream, with a full pool.
 const EACH: u64 = 16 << 10;
 
+/// The numbers of a terminal and of its path.
+type Way = (usize, usize);
+
 struct Rig {
     now: Instant,
     hub: Hub,
@@ -31,9 +36,9 @@ struct Rig {
     terminals: Vec<(Relay, RelayConfig)>,
     /// The limits that the first terminal announces in place of its own.
     lie: Option<Limits>,
-    flying: Vec<(Instant, usize, bool, Vec<u8>)>,
-    /// No datagram is delivered.
-    is_dark: bool,
+    flying: Vec<(Instant, Way, bool, Vec<u8>)>,
+    /// No datagram is delivered on the path with this number.
+    is_dark: [bool; PATHS],
     streams: Vec<BTreeSet<StreamId>>,
     /// Octets that the hub's users have read, by terminal.
     read: [u64; TERMINALS],
@@ -75,7 +80,7 @@ pub fn hub(script: &[u8]) {
         terminals: terminals.collect(),
         lie,
         flying: Vec::new(),
-        is_dark: false,
+        is_dark: [false; PATHS],
         streams: vec![BTreeSet::new(); TERMINALS],
         read: [0; TERMINALS],
         reads: true,
@@ -129,14 +134,26 @@ fn terminal(
     life: u64,
 ) -> Relay {
     let rng = RngStream::new(life, number as u64, "terminal");
-    match lie {
+    let mut relay = match lie {
         Some(limits) if number == 0 => Relay::announcing(limits, config, now, rng),
         _ => Relay::terminal(config, now, rng),
+    };
+    if number == TERMINALS - 1 {
+        let config = RelayConfig { name: format!("{}/x", config.name), ..config.clone() };
+        relay.add_path(&config, now, RngStream::new(life, number as u64, "path"));
     }
+    relay
 }
 
-fn address(terminal: usize) -> SocketAddr {
-    SocketAddr::from(([192, 0, 2, terminal as u8], 4500))
+fn address(terminal: usize, path: usize) -> SocketAddr {
+    SocketAddr::from(([192, 0, 2, terminal as u8], 4500 + path as u16))
+}
+
+/// Returns the terminal and the path with an address.
+fn at(address: SocketAddr) -> Option<Way> {
+    let all = (0..TERMINALS).flat_map(|number| (0..PATHS).map(move |path| (number, path)));
+    let mut all = all.filter(|&(number, path)| self::address(number, path) == address);
+    all.next()
 }
 
 impl Rig {
@@ -153,7 +170,11 @@ impl Rig {
                     let _ = self.terminals[number].0.reset(stream, ResetReason::Aborted);
                 }
             }
-            5 => self.is_dark = !self.is_dark,
+            5 if which >> 2 & 1 == 1 => {
+                let path = usize::from(which >> 3 & 1);
+                self.is_dark[path] = !self.is_dark[path];
+            }
+            5 => self.is_dark = [!self.is_dark[0]; PATHS],
             6 => {
                 let rate =
                     |value: u8| BitRate::new(u64::from(value & 15) * (8_000 << (value >> 4)));
@@ -203,14 +224,14 @@ impl Rig {
             }
             let now = self.now;
             let due = self.flying.iter().position(|flying| flying.0 > now);
-            for (_, number, to_hub, mut datagram) in
+            for (_, (number, path), to_hub, mut datagram) in
                 self.flying.drain(..due.unwrap_or(self.flying.len())).collect::<Vec<_>>()
             {
                 // A datagram of an old association is an error without effect.
                 if to_hub {
-                    let _ = self.hub.handle_datagram(now, address(number), &mut datagram);
+                    let _ = self.hub.handle_datagram(now, address(number, path), &mut datagram);
                 } else {
-                    let _ = self.terminals[number].0.handle_datagram(now, &mut datagram);
+                    let _ = self.terminals[number].0.handle_datagram_on(now, path, &mut datagram);
                 }
             }
             self.hub.handle_timeout(now);
@@ -221,27 +242,28 @@ impl Rig {
     fn serve(&mut self) {
         self.events();
         let mut buffer = [0; 9_000];
-        for number in 0..TERMINALS {
+        for (number, path) in (0..TERMINALS).flat_map(|n| (0..PATHS).map(move |path| (n, path))) {
             for sent in 0.. {
                 assert!(sent < BURST, "no end to sending at one instant");
                 let mut batch = TransmitBatch::new(&mut buffer, 1);
-                if self.terminals[number].0.poll_transmit(self.now, &mut batch).is_none() {
+                let relay = &mut self.terminals[number].0;
+                if relay.poll_transmit_on(self.now, path, &mut batch).is_none() {
                     break;
                 }
-                self.fly(number, true, &batch);
+                self.fly((number, path), true, &batch);
             }
         }
         for sent in 0.. {
             assert!(sent < BURST, "no end to sending at one instant");
             let mut batch = TransmitBatch::new(&mut buffer, 1);
             let Some((to, _)) = self.hub.poll_transmit(self.now, &mut batch) else { break };
-            let number = (0..TERMINALS).find(|&number| address(number) == to);
-            self.fly(number.expect("a terminal's address"), false, &batch);
+            self.fly(at(to).expect("a terminal's address"), false, &batch);
         }
         self.events();
     }
 
-    fn fly(&mut self, number: usize, to_hub: bool, batch: &TransmitBatch<'_>) {
+    fn fly(&mut self, path: Way, to_hub: bool, batch: &TransmitBatch<'_>) {
+        let number = path.0;
         let (own, peer) = (&self.terminals[number].1, &self.hub_config);
         let announced = self.lie.filter(|_| number == 0 && !to_hub);
         // The limit on datagrams is at least that of the minimum MTU.
@@ -249,8 +271,8 @@ impl Rig {
         let most = said.min(peer.max_datagram());
         for datagram in batch.datagrams() {
             assert!(datagram.len() <= most, "{} octets of {most}", datagram.len());
-            if !self.is_dark {
-                self.flying.push((self.now + DELAY, number, to_hub, datagram.to_vec()));
+            if !self.is_dark[path.1] {
+                self.flying.push((self.now + DELAY, path, to_hub, datagram.to_vec()));
             }
         }
     }
@@ -272,7 +294,8 @@ impl Rig {
         while let Some((peer, event)) = self.hub.poll_event() {
             match event {
                 Event::Opened { stream, .. } => {
-                    let is_liar = self.lie.is_some() && self.hub.address(peer) == Some(address(0));
+                    let is_liar =
+                        self.lie.is_some() && self.hub.address(peer) == Some(address(0, 0));
                     if let Some(relay) = self.hub.peer(peer) {
                         // The stream may be closed.
                         let _ = relay.accept(stream);
@@ -291,8 +314,7 @@ impl Rig {
         while self.reads
             && let Some((peer, stream)) = self.unread.pop_first()
         {
-            let at = self.hub.address(peer);
-            let number = (0..TERMINALS).find(|&number| at == Some(address(number)));
+            let number = self.hub.address(peer).and_then(at).map(|(number, _)| number);
             let Some((relay, number)) = self.hub.peer(peer).zip(number) else { continue };
             while let len @ 1.. = relay.peek(stream).len() {
                 relay.consume(self.now, stream, len).expect("it is there");
@@ -324,7 +346,7 @@ impl Rig {
 
     /// Ends all impairments after the script.
     fn recover(&mut self) {
-        (self.is_dark, self.reads) = (false, true);
+        (self.is_dark, self.reads) = ([false; PATHS], true);
         self.hub.set_rates(None, None);
         self.run(Span::from_secs(150));
         if self.hub_config.max_streams == 0 || self.hub_config.stream_minimum == 0 {
@@ -365,7 +387,7 @@ fn changed_rates_are_announced_in_the_next_association() {
         let mut batch = TransmitBatch::new(&mut buffer, 1);
         while terminal.poll_transmit(now, &mut batch).is_some() {
             let mut datagram = batch.datagrams().next().expect("one").to_vec();
-            let _ = hub.handle_datagram(now, address(0), &mut datagram);
+            let _ = hub.handle_datagram(now, address(0, 0), &mut datagram);
             batch.clear();
         }
         while hub.poll_transmit(now, &mut batch).is_some() {
@@ -374,5 +396,5 @@ fn changed_rates_are_announced_in_the_next_association() {
             batch.clear();
         }
     }
-    assert_eq!(terminal.streams.peer_rate(), BitRate::new(2_000_000));
+    assert_eq!(terminal.first().peer_rate(), BitRate::new(2_000_000));
 }

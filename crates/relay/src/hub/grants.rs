@@ -211,10 +211,10 @@ impl Hub {
                 continue;
             }
             sender.granted = Some(part.rate);
-            if let (Some(peer), Some(rate)) =
-                (self.peers.get_mut(&part.id), BitRate::new(part.rate))
+            if let (Some((relay, number)), Some(rate)) =
+                (self.relay_of(part.id), BitRate::new(part.rate))
             {
-                peer.relay.grant(rate);
+                relay.grant(number, rate);
                 self.due.touch(part.id);
             }
         }
@@ -223,8 +223,8 @@ impl Hub {
     /// Revokes all grants, because the return link's rate is no longer known.
     pub(super) fn end_grants(&mut self) {
         for id in self.grants.end() {
-            if let Some(peer) = self.peers.get_mut(&id) {
-                peer.relay.release_grant();
+            if let Some((relay, number)) = self.relay_of(id) {
+                relay.release_grant(number);
                 self.due.touch(id);
             }
         }
@@ -232,8 +232,9 @@ impl Hub {
 
     /// Returns the allocation of each terminal with a session.
     fn parts(&self, link: BitRate, terms: &[Terms]) -> Vec<Allocation> {
-        let here = self.peers.iter().filter(|(_, peer)| peer.relay.is_connected());
-        let here: Vec<(PeerId, usize)> = here.map(|(&id, _)| (id, self.plan_of(id))).collect();
+        let is_connected = |&id: &PeerId| self.is_connected(id);
+        let here = self.paths().into_iter().filter(is_connected);
+        let here: Vec<(PeerId, usize)> = here.map(|id| (id, self.plan_of(id))).collect();
         let bounds = Bounds::new(link, terms, &here);
         if let [(id, plan)] = here[..] {
             // A terminal alone on the link is limited only by its plan.

@@ -75,7 +75,7 @@ impl Hub {
             return BTreeMap::new();
         };
         let busy: Vec<PeerId> =
-            self.peers.keys().copied().filter(|&id| shaper.is_ready(id)).collect();
+            self.paths().into_iter().filter(|&id| shaper.is_ready(id)).collect();
         let claim = |&id: &PeerId| Claim { plan: shaper.plan_of(id).unwrap_or(0), need: u64::MAX };
         let claims: Vec<Claim> = busy.iter().map(claim).collect();
         busy.into_iter().zip(allocate(paced(rate), &self.plans.down(), &claims)).collect()
@@ -115,8 +115,7 @@ impl Hub {
     /// Applies a change of the link, its rate or the plans.
     pub(super) fn reshape(&mut self) {
         self.shaper = shaper(self.config.send_rate, &self.plans);
-        let ids: Vec<PeerId> = self.peers.keys().copied().collect();
-        for id in ids {
+        for id in self.paths() {
             self.join(id);
         }
     }
@@ -134,12 +133,12 @@ impl Hub {
         };
         let receive = self.config.receive_rate;
         let held = self.shaper.is_some();
-        if let Some(peer) = self.peers.get_mut(&id) {
+        if let Some((relay, number)) = self.relay_of(id) {
             // A controller discards its estimates when its rate is set.
-            if peer.relay.rates() != (send, receive) {
-                peer.relay.set_rates(send, receive);
+            if relay.rates(number) != (send, receive) {
+                relay.set_rates_on(number, send, receive);
             }
-            peer.relay.hold_data(held);
+            relay.hold_data(number, held);
         }
         self.due.touch(id);
     }
@@ -147,13 +146,14 @@ impl Hub {
     /// Updates the terminal's timer and its queued data.
     pub(super) fn note(&mut self, now: Instant, id: PeerId) {
         let at = self.attention(id);
-        let Some(peer) = self.peers.get(&id) else {
+        let seat = self.seat(id).and_then(|(of, number)| Some((self.peers.get(&of)?, number)));
+        let Some((peer, number)) = seat else {
             self.due.forget(id);
             return;
         };
         let mut at = at;
         if let Some(shaper) = &mut self.shaper {
-            let wanted = peer.relay.data_due();
+            let wanted = peer.relay.data_due(number);
             let waits = at.is_some_and(|at| at <= now) && shaper.is_ahead(now, id);
             // A session that may send before the link has room counts as ready; otherwise terminals
             // above their share would precede it.
@@ -181,9 +181,9 @@ impl Hub {
 
     /// Returns the time of a terminal's next timer, except for its turns on the link.
     pub(super) fn attention(&self, id: PeerId) -> Option<Instant> {
-        let peer = self.peers.get(&id)?;
-        let waiting = (!peer.relay.is_connected()).then_some(peer.session_by);
-        peer.relay.poll_timeout().into_iter().chain(waiting).min()
+        let (of, number) = self.seat(id)?;
+        let timeout = self.peers.get(&of)?.relay.poll_timeout_on(number);
+        timeout.into_iter().chain(self.session_by(id)).min()
     }
 
     /// Fills `batch` with the data of the terminal whose turn it is.
@@ -193,15 +193,15 @@ impl Hub {
         batch: &mut TransmitBatch<'_>,
     ) -> Option<(SocketAddr, Transmit)> {
         // A terminal without data is removed, which bounds the number of turns.
-        for _ in 0..=self.peers.len() {
+        for _ in 0..=self.peers.len() + self.joined.len() {
             let turn = self.shaper.as_mut()?.next(now)?;
             let id = turn.member;
-            if let Some(peer) = self.peers.get_mut(&id) {
-                peer.relay.hold_data(false);
+            if let Some((relay, number)) = self.relay_of(id) {
+                relay.hold_data(number, false);
             }
             let sent = self.transmit_to(now, id, batch, Some(turn));
-            if let Some(peer) = self.peers.get_mut(&id) {
-                peer.relay.hold_data(true);
+            if let Some((relay, number)) = self.relay_of(id) {
+                relay.hold_data(number, true);
             }
             self.note(now, id);
             if sent.is_some() {

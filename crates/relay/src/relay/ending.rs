@@ -12,6 +12,7 @@
 //! end, so that a peer that starts one session after another uses the memory of one.
 
 use super::Relay;
+use super::path::Path;
 use super::session_order::SessionOrder;
 use crate::DisconnectReason;
 use crate::session::session_config;
@@ -56,29 +57,7 @@ fn unreadable(frame: u8) -> Seq24 {
     Seq24::new(UNREADABLE << 16 | u32::from(frame) << 8)
 }
 
-impl Relay {
-    /// Ends the session in order: no streams are opened any more, and END is sent when all streams
-    /// are closed and the peer opens no more either. With a peer that does not support this, the
-    /// session remains. No session is started afterwards.
-    pub fn drain(&mut self) {
-        self.draining = true;
-        if self.can_end_in_order() {
-            self.streams.go_away(true);
-            self.wake();
-        }
-    }
-
-    /// Returns whether [`drain`](Self::drain) has ended the session, or is not supported by the
-    /// peer.
-    pub fn has_drained(&self) -> bool {
-        self.draining && (self.session.is_none() || !self.connected || !self.can_end_in_order())
-    }
-
-    /// Returns whether no more streams can be opened in this session.
-    pub fn is_draining(&self) -> bool {
-        self.streams.is_draining()
-    }
-
+impl Path {
     /// Returns whether both sides end sessions in order.
     fn can_end_in_order(&self) -> bool {
         let peer = self.peer.map_or(Capabilities::NONE, |limits| limits.capabilities);
@@ -92,115 +71,10 @@ impl Relay {
         self.config.probe_rate && is_suitable && self.can_end_in_order()
     }
 
-    /// Resets the session, so that the peer detects the stop immediately. The caller polls for the
-    /// final datagrams. Streams are closed without an event.
-    pub fn close(&mut self, now: Instant) {
-        self.closed = true;
-        self.connected = false;
-        if let Some(session) = &mut self.session {
-            session.abort_for(now, Seq24::new(LEFT << 16));
-        }
-    }
-
-    /// Returns the time for which a hub keeps the association of a session that has ended for this
-    /// reason, so that the terminal can start another one in it; `None`: it is not kept.
-    pub(crate) fn association_time(&self, reason: DisconnectReason) -> Option<Span> {
-        match self.peer_left {
-            _ if reason == DisconnectReason::NoResponse => None,
-            Some(Left::Reset) => None,
-            Some(Left::End) => Some(LAST_END_TIME),
-            None => self.can_end_in_order().then_some(NEXT_SESSION_TIME),
-        }
-    }
-
     /// Returns whether another session may follow in the association of one that ended for this
     /// reason.
     fn has_next_session(&self, reason: DisconnectReason) -> bool {
         self.can_end_in_order() && reason != DisconnectReason::NoResponse
-    }
-
-    /// Handles a segment by which the terminal starts a new session; the present one ends.
-    pub(super) fn begin_anew(&mut self, now: Instant, order: SendOrder, payload: &[u8]) {
-        let session = self.session.as_ref().or(self.ended.as_ref());
-        let is_hub = self.terminal.is_none();
-        let Some(session) = session.filter(|session| session.is_begin_anew(payload)) else {
-            return;
-        };
-        let (Some(limits), false) = (self.peer, self.closed || self.draining || !is_hub) else {
-            return;
-        };
-        let last = session.incarnation().unwrap_or_default();
-        if self.session.is_some() {
-            self.lose(now, DisconnectReason::PeerRestarted);
-        }
-        let config = session_config(&self.config, limits, self.cached_metrics);
-        self.streams.set_peer(limits, self.sends_padding());
-        self.streams.announce_families(self.families);
-        let mut session = Session::listen_after(&config, last);
-        session.block_data(self.is_held);
-        self.session = Some(session);
-        (self.ended, self.peer_left) = (None, None);
-        self.order = SessionOrder::default();
-        self.order.on_begun(order);
-        self.begin_path(limits);
-    }
-
-    /// Starts a terminal's session with a hub that announced `limits`.
-    pub(super) fn begin_session(&mut self, now: Instant, limits: Limits) {
-        (self.peer, self.peer_left) = (Some(limits), None);
-        self.streams.set_peer(limits, self.sends_padding());
-        self.incarnation += 1;
-        let config = session_config(&self.config, limits, self.cached_metrics);
-        self.session = Some(Session::connect(&config, now, self.incarnation));
-        if self.draining {
-            self.drain();
-        }
-        self.begin_path(limits);
-    }
-
-    pub(super) fn take_session_events(&mut self, now: Instant) {
-        if let Some(len) = self.streams.take_released() {
-            self.path.data_acknowledged(len + association::OVERHEAD + self.config.ip_overhead);
-        }
-        self.fit_path();
-        if let Some(frame) = self.streams.take_unreadable()
-            && let Some(session) = &mut self.session
-        {
-            session.abort_for(now, unreadable(frame));
-            self.end_session(now, DisconnectReason::Unreadable { frame });
-        }
-        while let Some(event) = self.session.as_mut().and_then(Session::poll_event) {
-            let reason = match event {
-                SessionEvent::Established => {
-                    self.connected = true;
-                    self.connected_since = Some(now);
-                    self.connected_news = true;
-                    continue;
-                }
-                SessionEvent::PeerEnded => {
-                    self.streams.on_peer_ended();
-                    continue;
-                }
-                SessionEvent::NoResponse => DisconnectReason::NoResponse,
-                SessionEvent::Superseded | SessionEvent::Refused => DisconnectReason::PeerRestarted,
-                SessionEvent::Reset => self.reset_reason(),
-                SessionEvent::Closed => {
-                    if !self.can_end_in_order() {
-                        self.peer_left = Some(Left::End);
-                    }
-                    DisconnectReason::Closed
-                }
-                _ => continue,
-            };
-            self.end_session(now, reason);
-        }
-        if self.connected
-            && self.streams.has_finished()
-            && let Some(session) = &mut self.session
-        {
-            self.streams.finish();
-            session.end(now);
-        }
     }
 
     /// Returns the reason in the peer's RST.
@@ -219,44 +93,220 @@ impl Relay {
         }
     }
 
-    /// Handles the end of the session. A terminal starts the next one: in the same association if
-    /// the hub keeps it, otherwise in a new one.
-    fn end_session(&mut self, now: Instant, reason: DisconnectReason) {
-        let lasted = self.connected_since().map(|since| now.since(since));
-        self.lose(now, reason);
-        self.closed |= self.draining;
-        if self.closed || self.terminal.is_none() {
-            return;
-        }
-        let may_continue = self.peer_left.is_none()
-            && self.has_next_session(reason)
-            && lasted.is_some_and(|lasted| lasted >= MIN_SESSION);
-        if let Some(limits) = self.peer.filter(|_| may_continue) {
-            self.begin_session(now, limits);
-            self.order = SessionOrder::awaiting_begin_ack();
-        } else if let Some(terminal) = &mut self.terminal {
-            terminal.restart(now);
-        }
-    }
-
-    /// Ends the session with its streams.
-    pub(super) fn lose(&mut self, now: Instant, reason: DisconnectReason) {
+    /// Ends the session; the peer may have announced that no other follows.
+    pub(super) fn lose(&mut self, reason: DisconnectReason, peer_leaves: bool) {
         self.past = self.totals();
         self.path_metrics = self.path_metrics();
         self.cached_metrics = self.path_metrics.or(self.cached_metrics);
         let is_closed = |session: &Session| session.state() == State::Closed;
         let is_kept = self.has_next_session(reason) || self.peer_left == Some(Left::End);
         self.ended = self.session.take().filter(|session| is_kept && is_closed(session));
-        if self.streams.peer_leaves() {
+        if peer_leaves {
             self.peer_left.get_or_insert(Left::End);
         }
         if let Some(ended) = &mut self.ended {
             ended.release();
         }
-        self.path.stop();
+        self.mtu.stop();
         self.connected = false;
+    }
+}
+
+impl Relay {
+    /// Ends the session in order: no streams are opened any more, and END is sent when all streams
+    /// are closed and the peer opens no more either. With a peer that does not support this, the
+    /// session remains. No session is started afterwards.
+    pub fn drain(&mut self) {
+        self.draining = true;
+        if self.paths.iter().any(|(_, path)| path.can_end_in_order()) {
+            self.streams.go_away(true);
+            self.wake();
+        }
+    }
+
+    /// Returns whether [`drain`](Self::drain) has ended the session, or is not supported by the
+    /// peer.
+    pub fn has_drained(&self) -> bool {
+        let is_over =
+            |path: &Path| path.session.is_none() || !path.connected || !path.can_end_in_order();
+        self.draining && self.paths.iter().all(|(_, path)| is_over(path))
+    }
+
+    /// Returns whether no more streams can be opened in this session.
+    pub fn is_draining(&self) -> bool {
+        self.streams.is_draining()
+    }
+
+    /// Resets the session, so that the peer detects the stop immediately. The caller polls for the
+    /// final datagrams. Streams are closed without an event.
+    pub fn close(&mut self, now: Instant) {
+        self.closed = true;
+        for (_, path) in &mut self.paths {
+            path.connected = false;
+            if let Some(session) = &mut path.session {
+                session.abort_for(now, Seq24::new(LEFT << 16));
+            }
+        }
+    }
+
+    /// Returns the time for which a hub keeps the association of a session that has ended for this
+    /// reason, so that the terminal can start another one in it; `None`: it is not kept.
+    pub(crate) fn association_time(&self, reason: DisconnectReason) -> Option<Span> {
+        let path = self.paths.iter().next().map(|(_, path)| path)?;
+        match path.peer_left {
+            _ if reason == DisconnectReason::NoResponse => None,
+            Some(Left::Reset) => None,
+            Some(Left::End) => Some(LAST_END_TIME),
+            None => path.can_end_in_order().then_some(NEXT_SESSION_TIME),
+        }
+    }
+
+    /// Handles a segment by which the terminal starts a new session; the present one ends.
+    pub(super) fn begin_anew(
+        &mut self,
+        now: Instant,
+        number: usize,
+        order: SendOrder,
+        payload: &[u8],
+    ) {
+        let path = &self.paths[number];
+        let session = path.session.as_ref().or(path.ended.as_ref());
+        let Some(session) = session.filter(|session| session.is_begin_anew(payload)) else {
+            return;
+        };
+        let (Some(limits), false) = (path.peer, self.closed || self.draining || !self.is_hub)
+        else {
+            return;
+        };
+        let last = session.incarnation().unwrap_or_default();
+        if path.session.is_some() {
+            self.lose(now, number, DisconnectReason::PeerRestarted);
+        }
+        let path = &mut self.paths[number];
+        let config = session_config(&path.config, limits, path.cached_metrics);
+        self.streams.set_peer(limits, path.sends_padding());
+        self.streams.announce_families(self.families);
+        let mut session = Session::listen_after(&config, last);
+        session.block_data(path.is_held);
+        path.session = Some(session);
+        (path.ended, path.peer_left) = (None, None);
+        path.order = SessionOrder::default();
+        path.order.on_begun(order);
+        path.begin_mtu_search(limits);
+    }
+
+    /// Starts a terminal's session with a hub that announced `limits`.
+    pub(super) fn begin_session(&mut self, now: Instant, number: usize, limits: Limits) {
+        let path = &mut self.paths[number];
+        (path.peer, path.peer_left) = (Some(limits), None);
+        path.incarnation += 1;
+        let config = session_config(&path.config, limits, path.cached_metrics);
+        path.session = Some(Session::connect(&config, now, path.incarnation));
+        path.begin_mtu_search(limits);
+        let sends_padding = path.sends_padding();
+        if !self.has_others(number) {
+            self.streams.set_peer(limits, sends_padding);
+        }
+        if self.draining {
+            self.drain();
+        }
+    }
+
+    pub(super) fn take_session_events(&mut self, now: Instant, number: usize) {
+        let path = &mut self.paths[number];
+        if let Some(len) = self.streams.take_released() {
+            path.mtu.data_acknowledged(len + association::OVERHEAD + path.config.ip_overhead);
+        }
+        path.fit_mtu();
+        if let Some(frame) = self.streams.take_unreadable()
+            && let Some(session) = &mut path.session
+        {
+            session.abort_for(now, unreadable(frame));
+            self.end_session(now, number, DisconnectReason::Unreadable { frame });
+        }
+        while let Some(event) = self.paths[number].session.as_mut().and_then(Session::poll_event) {
+            let path = &mut self.paths[number];
+            let reason = match event {
+                SessionEvent::Established => {
+                    let is_first = !self.is_connected();
+                    let path = &mut self.paths[number];
+                    path.connected = true;
+                    path.connected_since = Some(now);
+                    self.connected_news |= is_first;
+                    continue;
+                }
+                SessionEvent::PeerEnded => {
+                    self.streams.on_peer_ended();
+                    continue;
+                }
+                SessionEvent::NoResponse => DisconnectReason::NoResponse,
+                SessionEvent::Superseded | SessionEvent::Refused => DisconnectReason::PeerRestarted,
+                SessionEvent::Reset => path.reset_reason(),
+                SessionEvent::Closed => {
+                    if !path.can_end_in_order() {
+                        path.peer_left = Some(Left::End);
+                    }
+                    DisconnectReason::Closed
+                }
+                _ => continue,
+            };
+            self.end_session(now, number, reason);
+        }
+        self.review_paths();
+        let path = &mut self.paths[number];
+        if path.connected
+            && self.streams.has_finished()
+            && let Some(session) = &mut path.session
+        {
+            self.streams.finish();
+            session.end(now);
+        }
+    }
+
+    /// Handles the end of the session. A terminal starts the next one: in the same association if
+    /// the hub keeps it, otherwise in a new one.
+    fn end_session(&mut self, now: Instant, number: usize, reason: DisconnectReason) {
+        if reason == DisconnectReason::NoResponse && self.has_others(number) {
+            self.leave(number);
+            return self.request_joins(now);
+        }
+        let lasted = self.connected_since().map(|since| now.since(since));
+        self.lose(now, number, reason);
+        self.closed |= self.draining;
+        if self.closed || self.is_hub {
+            return;
+        }
+        if self.paths.len() > 1 {
+            // Late packets of the other paths belong to the streams that have ended.
+            return self.request_joins(now);
+        }
+        let path = &mut self.paths[number];
+        let may_continue = path.peer_left.is_none()
+            && path.has_next_session(reason)
+            && lasted.is_some_and(|lasted| lasted >= MIN_SESSION);
+        if let Some(limits) = path.peer.filter(|_| may_continue) {
+            self.begin_session(now, number, limits);
+            self.paths[number].order = SessionOrder::awaiting_begin_ack();
+        } else if let Some(terminal) = &mut path.terminal {
+            terminal.restart(now);
+        }
+    }
+
+    /// Ends the session of a path with the streams, and the sessions of the other paths.
+    pub(super) fn lose(&mut self, now: Instant, number: usize, reason: DisconnectReason) {
+        self.past.add_streams(&self.streams.statistics());
+        self.past.datagrams.add(&self.streams.datagrams.statistics());
+        let peer_leaves = self.streams.peer_leaves();
+        for (other, path) in &mut self.paths {
+            let Some(session) = &mut path.session else { continue };
+            if other != number {
+                session.abort(now);
+            }
+            path.lose(reason, peer_leaves);
+        }
         self.connected_news = false;
-        self.streams = Streams::new(&self.config, self.terminal.is_none(), now);
+        self.streams = Streams::new(&self.paths[number].config, self.is_hub, now);
+        self.sum_receive_rates();
         self.disconnected = Some(reason);
     }
 }

@@ -8,22 +8,31 @@ impl Relay {
     /// Limits the sending rate to `send`, and announces `receive` to the peer in the next
     /// association. A session of `fixed` keeps its rate if `send` is `None`.
     pub fn set_rates(&mut self, send: Option<BitRate>, receive: Option<BitRate>) {
-        (self.config.send_rate, self.config.receive_rate) = (send, receive);
-        if let Some(terminal) = &mut self.terminal {
+        self.set_rates_on(0, send, receive);
+    }
+
+    /// As [`set_rates`](Self::set_rates), for the path with this number.
+    pub fn set_rates_on(&mut self, number: usize, send: Option<BitRate>, receive: Option<BitRate>) {
+        let Some(path) = self.paths.get_mut(number) else { return };
+        (path.config.send_rate, path.config.receive_rate) = (send, receive);
+        if let Some(terminal) = &mut path.terminal {
             terminal.set_receive_rate(receive.map_or(0, BitRate::as_bps));
         }
-        let announced = self.streams.peer_rate();
-        if let Some(session) = &mut self.session {
+        let announced = path.peer_rate();
+        if let Some(session) = &mut path.session {
             session.set_max_rate(lower(send, announced));
         }
+        self.sum_receive_rates();
     }
 
     /// Sets the time without a segment from the peer after which an idle session is probed; see
     /// [`RelayConfig::keep_alive`](crate::RelayConfig::keep_alive).
     pub fn set_keep_alive(&mut self, time: Span) {
-        self.config.keep_alive = time;
-        if let Some(session) = &mut self.session {
-            session.set_keep_alive(time);
+        for (_, path) in &mut self.paths {
+            path.config.keep_alive = time;
+            if let Some(session) = &mut path.session {
+                session.set_keep_alive(time);
+            }
         }
     }
 
@@ -31,26 +40,28 @@ impl Relay {
     /// use [`hint_mtu`](Self::hint_mtu).
     pub fn set_mtu(&mut self, now: Instant, mtu: usize) {
         let _ = now;
-        self.path.force(mtu.max(crate::MIN_MTU));
-        self.fit_path();
+        let path = &mut self.paths[0];
+        path.mtu.force(mtu.max(crate::MIN_MTU));
+        path.fit_mtu();
     }
 
     /// Returns the current maximum size of an IP packet, bytes.
     pub fn mtu(&self) -> usize {
-        self.path.current()
+        self.first().mtu.current()
     }
 
     /// Sets the path MTU that the kernel reports: the first link's MTU, or less after an ICMP
     /// message. It determines which size is probed next, and when; only probes change the size in
     /// use.
     pub fn hint_mtu(&mut self, mtu: usize) {
-        self.path.set_hint(mtu);
+        self.paths[0].mtu.set_hint(mtu);
     }
 
     /// Handles an EMSGSIZE error of the host's own link for a datagram of `len` bytes of UDP
     /// payload.
     pub fn refuse_datagram(&mut self, len: usize) {
-        self.path.on_emsgsize(len + self.config.ip_overhead);
-        self.fit_path();
+        let path = &mut self.paths[0];
+        path.mtu.on_emsgsize(len + path.config.ip_overhead);
+        path.fit_mtu();
     }
 }

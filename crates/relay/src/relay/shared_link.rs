@@ -8,9 +8,10 @@ use xstp::session::Session;
 
 impl Relay {
     /// Sends a terminal a grant of this rate.
-    pub(crate) fn grant(&mut self, rate: BitRate) {
+    pub(crate) fn grant(&mut self, number: usize, rate: BitRate) {
+        self.streams.set_path(number, self.paths[number].is_answered());
         self.streams.grant(rate);
-        if let Some(session) = &mut self.session {
+        if let Some(session) = &mut self.paths[number].session {
             // STATs return at the granted rate.
             session.set_reverse_rate(Some(rate));
         }
@@ -18,9 +19,10 @@ impl Relay {
     }
 
     /// Revokes a terminal's grant.
-    pub(crate) fn release_grant(&mut self) {
+    pub(crate) fn release_grant(&mut self, number: usize) {
+        self.streams.set_path(number, self.paths[number].is_answered());
         self.streams.grant(BitRate::from_bps(u64::MAX));
-        if let Some(session) = &mut self.session {
+        if let Some(session) = &mut self.paths[number].session {
             session.set_reverse_rate(None);
         }
         self.wake();
@@ -34,26 +36,28 @@ impl Relay {
     }
 
     /// Returns the bytes of the terminal's last buffer status since the previous call.
-    pub(crate) fn take_need(&mut self) -> Option<u64> {
+    pub(crate) fn take_need(&mut self, number: usize) -> Option<u64> {
+        self.streams.set_path(number, self.paths[number].is_answered());
         self.streams.take_need()
     }
 
     /// Returns the configured rates.
-    pub(crate) fn rates(&self) -> (Option<BitRate>, Option<BitRate>) {
-        (self.config.send_rate, self.config.receive_rate)
+    pub(crate) fn rates(&self, number: usize) -> (Option<BitRate>, Option<BitRate>) {
+        let config = &self.paths[number].config;
+        (config.send_rate, config.receive_rate)
     }
 
     /// Holds data until its turn on the shared link, or ends this.
-    pub(crate) fn hold_data(&mut self, held: bool) {
-        self.is_held = held;
-        if let Some(session) = &mut self.session {
+    pub(crate) fn hold_data(&mut self, number: usize, held: bool) {
+        self.paths[number].is_held = held;
+        if let Some(session) = &mut self.paths[number].session {
             session.block_data(held);
         }
     }
 
     /// Returns when data would be sent if it were not held.
-    pub(crate) fn data_due(&self) -> Option<Instant> {
-        self.session.as_ref().and_then(Session::data_due)
+    pub(crate) fn data_due(&self, number: usize) -> Option<Instant> {
+        self.paths[number].session.as_ref().and_then(Session::data_due)
     }
 
     /// Returns whether due data is urgent.

@@ -1,6 +1,6 @@
 //! Status of a relay, in addition to its counters.
 
-use super::Relay;
+use super::{Path, Relay};
 use crate::Tap;
 use units::Instant;
 
@@ -27,8 +27,8 @@ impl Relay {
         let [receive_pool, send_pool] = self.streams.pools();
         RelayStatus {
             connected_since: self.connected_since(),
-            heard: self.heard,
-            mtu: self.path.current(),
+            heard: self.first().heard,
+            mtu: self.mtu(),
             send_pool,
             receive_pool,
             receive_memory: self.receive_allocated(),
@@ -37,7 +37,19 @@ impl Relay {
 
     /// Returns when the session with the peer was opened, if there is one.
     pub(crate) fn connected_since(&self) -> Option<Instant> {
-        self.connected_since.filter(|_| self.connected)
+        let connected = self.paths.iter().filter(|(_, path)| path.connected);
+        connected.filter_map(|(_, path)| path.connected_since).min()
+    }
+
+    /// Returns when the session of this path was opened, if it has one.
+    pub(crate) fn connected_since_on(&self, number: usize) -> Option<Instant> {
+        self.paths.get(number).filter(|path| path.connected)?.connected_since
+    }
+
+    /// Returns the path with the lowest number.
+    pub(crate) fn first(&self) -> &Path {
+        let first = self.paths.iter().next().map(|(_, path)| path);
+        first.expect("a relay keeps its last path")
     }
 
     /// Copies the payloads of a terminal's association to `tap` from now on; `None` stops this. A

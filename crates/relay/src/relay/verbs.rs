@@ -2,8 +2,8 @@
 
 use super::Relay;
 use crate::{
-    Families, OpenError, Owner, PathMetrics, Priority, RefuseReason, ResetReason, Service,
-    Statistics, StreamError, StreamId, Target, Totals, health,
+    DisconnectReason, Families, OpenError, Owner, PathMetrics, Priority, RefuseReason, ResetReason,
+    Service, Statistics, StreamError, StreamId, Target, Totals, health,
 };
 use association::Terminal;
 use units::{BitRate, Instant, Span};
@@ -22,7 +22,8 @@ impl Relay {
     ) -> Self {
         let association =
             association::Config { limits, ..crate::session::association_config(config) };
-        Self::new(config, Some(Terminal::new(association, now, entropy)), false, now)
+        let terminal = Terminal::new(association, now, entropy);
+        Self::new(super::Path::new(0, config, Some(terminal)), false, now)
     }
 
     /// Opens a stream to `target`. The next packet contains the opening, and the data that was
@@ -42,10 +43,13 @@ impl Relay {
         priority: Priority,
     ) -> Result<StreamId, OpenError> {
         let opened = self.streams.open(now, target, priority);
-        if opened == Err(OpenError::Numbers)
-            && let Some(terminal) = &mut self.terminal
-        {
-            terminal.restart(now);
+        if opened == Err(OpenError::Numbers) && !self.is_hub {
+            if self.paths.len() > 1 {
+                self.lose(now, 0, DisconnectReason::Closed);
+                self.request_joins(now);
+            } else if let Some(terminal) = &mut self.paths[0].terminal {
+                terminal.restart(now);
+            }
         }
         self.wake();
         opened
@@ -183,7 +187,7 @@ impl Relay {
         packet: &[u8],
         (owner, service): (Owner, Option<Service>),
     ) -> bool {
-        if !self.connected {
+        if !self.is_connected() {
             return false;
         }
         self.streams.send_datagram(now, packet, (owner, service));
@@ -214,18 +218,18 @@ impl Relay {
 
     /// Returns whether there is a session with the peer.
     pub fn is_connected(&self) -> bool {
-        self.connected
+        self.paths.iter().any(|(_, path)| path.connected)
     }
 
     /// Returns whether the peer responds: there is a session, and no POLL has been unanswered for
     /// longer than the outage timeout. While it is false nothing arrives, and data is kept.
     pub fn is_answered(&self) -> bool {
-        self.connected && self.session.as_ref().is_some_and(|session| !session.is_in_outage())
+        self.paths.iter().any(|(_, path)| path.is_answered())
     }
 
     /// Returns a sample of the path to the peer, to evaluate its [health](crate::health).
     pub fn path_sample(&self) -> health::PathSample {
-        let counted = self.session.as_ref().map(Session::statistics);
+        let counted = self.session_statistics();
         health::PathSample {
             answered: self.is_answered(),
             round_trip: self.round_trip(),
@@ -247,31 +251,33 @@ impl Relay {
 
     /// Returns the smoothed RTT, once one was measured.
     pub fn round_trip(&self) -> Option<Span> {
-        self.session.as_ref().and_then(Session::srtt)
+        self.session().and_then(Session::srtt)
     }
 
     /// Returns the path metrics that the present or last session has measured, to be cached for the
     /// next one. Cached metrics with which it started are not returned.
     pub fn path_metrics(&self) -> Option<PathMetrics> {
-        match &self.session {
-            Some(session) => session.path_metrics(),
-            None => self.path_metrics,
-        }
+        self.first().path_metrics()
+    }
+
+    /// As [`path_metrics`](Self::path_metrics), for the path with this number.
+    pub(crate) fn path_metrics_on(&self, number: usize) -> Option<PathMetrics> {
+        self.paths.get(number)?.path_metrics()
     }
 
     /// Returns the sending rate at `now`, if there is one.
     pub fn rate(&self, now: Instant) -> Option<BitRate> {
-        self.session.as_ref()?.rate(now)
+        self.session()?.rate(now)
     }
 
     /// Returns the session's state variables at `now`, if there is a session.
     pub fn snapshot(&self, now: Instant) -> Option<Snapshot> {
-        self.session.as_ref().map(|session| session.snapshot(now))
+        self.session().map(|session| session.snapshot(now))
     }
 
     /// Returns the session, read-only, if there is one.
     pub fn session(&self) -> Option<&Session> {
-        self.session.as_ref()
+        self.first().session.as_ref()
     }
 
     /// Returns the number of streams that this side may open, in addition to those whose state is
@@ -292,15 +298,13 @@ impl Relay {
 
     /// Returns the session's counters, if there is a session.
     pub fn session_statistics(&self) -> Option<&xstp::session::Statistics> {
-        self.session.as_ref().map(Session::statistics)
+        self.session().map(Session::statistics)
     }
 
     /// Returns the totals, including past sessions.
     pub fn totals(&self) -> Totals {
         let mut totals = self.past;
-        if let Some(session) = &self.session {
-            totals.add_session(session.statistics());
-        }
+        self.paths.iter().for_each(|(_, path)| totals.add(&path.totals()));
         totals.add_streams(&self.streams.statistics());
         totals.datagrams.add(&self.streams.datagrams.statistics());
         totals
@@ -308,7 +312,7 @@ impl Relay {
 
     /// Returns the counters of a terminal's association.
     pub fn association_counters(&self) -> Option<&association::Counters> {
-        self.terminal.as_ref().map(Terminal::counters)
+        self.first().terminal.as_ref().map(Terminal::counters)
     }
 
     /// Returns the bytes of memory that received data uses now.

@@ -136,7 +136,9 @@ impl Streams {
     fn unsent_limit(&self) -> u64 {
         let Some(rate) = self.rate else { return UNSENT_UNKNOWN.min(self.unsent_most) };
         let usual = rate.bytes_in(UNSENT_LONGEST).min(UNSENT_USUAL);
-        let alone = rate.bytes_in(UNSENT_TIME).max(usual).max(UNSENT_LEAST).min(self.unsent_most);
+        // Slower paths take data only if more waits than the fastest carries meanwhile.
+        let time = UNSENT_TIME + self.paths.spread();
+        let alone = rate.bytes_in(time).max(usual).max(UNSENT_LEAST).min(self.unsent_most);
         let ready = self.scheduler.len() as u64;
         let part = (alone * UNSENT_STREAMS / ready.max(UNSENT_STREAMS)).max(UNSENT_SHARED);
         // Streams that fill up one after another would hold more than the sum of those parts.

@@ -51,24 +51,14 @@ impl Streams {
         self.make_room_known_to_some();
     }
 
-    /// The time, and what the session knows by now of the round trip and of its rate.
-    pub(crate) fn set_time(
-        &mut self,
-        now: Instant,
-        round_trip: Option<Span>,
-        rate: Option<BitRate>,
-    ) {
-        self.now = now;
-        let before = (self.round_trip, self.rate);
-        self.round_trip = round_trip.unwrap_or(self.round_trip);
-        self.rate = rate.or(self.rate);
-        if before != (self.round_trip, self.rate) {
-            self.size_pools();
-        }
+    /// Sets the rate of the other direction.
+    pub(crate) fn set_receive_rate(&mut self, rate: Option<BitRate>) {
+        self.receive_rate = rate;
+        self.size_pools();
     }
 
-    /// Sizes the pools for the path, within their limits.
-    fn size_pools(&mut self) {
+    /// Sizes the pools for the paths, within their limits.
+    pub(super) fn size_pools(&mut self) {
         let time = self.round_trip * POOL_ROUND_TRIPS;
         let needed = |rate: Option<BitRate>| {
             rate.map_or(u64::MAX, |rate| rate.bytes_in(time).max(PATH_POOL_MIN))
@@ -160,6 +150,9 @@ impl Streams {
 
     /// Fills the note of a POLL or STAT that is about to go; what found no room is first next time.
     pub(crate) fn note(&mut self, room: &mut [u8]) -> usize {
+        if self.paths.is_avoided() {
+            return 0;
+        }
         self.noted_at = Some(self.now);
         let crowded = self.announcing.len() > NOTE_ROOM / 6;
         let len = room.len().min(if crowded { NOTE_ROOM * 4 } else { NOTE_ROOM });

@@ -63,7 +63,8 @@ impl Streams {
         }
         self.announcement.due = false;
         self.controls_out += 1;
-        let packet = Packet::of_control(Control::Families, writer.written());
+        let path = self.paths.current();
+        let packet = Packet::of_control(Control::Families, writer.written(), path);
         Some((writer.written(), self.packets.insert(packet) as u64))
     }
 }

@@ -5,7 +5,6 @@
 
 use super::Streams;
 use super::sending::Control;
-use crate::config::announced_rate;
 use crate::frame::CREDIT_UNIT;
 use units::{BitRate, Instant, Span};
 
@@ -45,45 +44,43 @@ impl Grants {
 }
 
 impl Streams {
-    /// Rate at which the peer can receive, as it has announced it.
-    pub(crate) fn peer_rate(&self) -> Option<BitRate> {
-        announced_rate(self.peer)
-    }
-
     /// Tells a terminal what it may send.
     pub(crate) fn grant(&mut self, rate: BitRate) {
         let value = (rate.as_bps() / 1_000).max(1);
-        if self.grants.number == 0 || self.grants.value != value {
+        let told = self.paths.grants();
+        if told.number == 0 || told.value != value {
             self.say(value);
         }
     }
 
     fn say(&mut self, value: u64) {
-        self.grants.number += 1;
-        self.grants.value = value;
+        let told = self.paths.grants_mut();
+        told.number += 1;
+        told.value = value;
         // Those that wait to be written will say this one.
-        if !self.controls.contains(&Control::Rate) {
-            self.controls.push_back(Control::Rate);
+        let word = Control::Rate { path: self.paths.current() };
+        if !self.controls.contains(&word) {
+            self.controls.push_back(word);
         }
     }
 
     /// What the hub has granted to this terminal, once for each new word.
     pub(crate) fn take_granted(&mut self) -> Option<BitRate> {
         // A hub's news are for `take_need`.
-        let news = !self.is_hub && std::mem::take(&mut self.grants.news);
+        let news = !self.is_hub && std::mem::take(&mut self.paths.grants_mut().news);
         self.granted().filter(|_| news)
     }
 
     /// What the hub has granted to this terminal.
     pub(crate) fn granted(&self) -> Option<BitRate> {
-        let (_, kbps) = self.grants.heard.filter(|_| !self.is_hub)?;
+        let (_, kbps) = self.paths.grants().heard.filter(|_| !self.is_hub)?;
         BitRate::new(kbps.saturating_mul(1_000).max(LEAST_GRANT))
     }
 
     /// What a terminal has newly said that waits at it, bytes.
     pub(crate) fn take_need(&mut self) -> Option<u64> {
-        let news = self.is_hub && std::mem::take(&mut self.grants.news);
-        let (_, units) = self.grants.heard.filter(|_| news)?;
+        let news = self.is_hub && std::mem::take(&mut self.paths.grants_mut().news);
+        let (_, units) = self.paths.grants().heard.filter(|_| news)?;
         Some(units.saturating_mul(CREDIT_UNIT))
     }
 
@@ -103,13 +100,13 @@ impl Streams {
     /// A terminal that was granted a rate tells now and then what waits, with what it sends.
     pub(super) fn tell_need(&mut self) {
         let waits = |at: Instant| self.now.since(at) < NEED_INTERVAL;
-        if self.granted().is_none() || self.grants.looked_at.is_some_and(waits) {
+        if self.granted().is_none() || self.paths.grants().looked_at.is_some_and(waits) {
             return;
         }
-        self.grants.looked_at = Some(self.now);
+        self.paths.grants_mut().looked_at = Some(self.now);
         let value = (self.sendable() + self.datagrams.waiting()) / CREDIT_UNIT;
         // The hub counts off what comes, and is told again that as much waits as before.
-        if value > 0 || self.grants.value > 0 {
+        if value > 0 || self.paths.grants().value > 0 {
             self.say(value);
         }
     }

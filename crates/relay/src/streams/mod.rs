@@ -10,7 +10,9 @@ mod families;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 mod grants;
+mod paths;
 mod receiving;
+mod resending;
 mod sending;
 mod table;
 
@@ -33,8 +35,8 @@ use buffering::SendPool;
 use credit::SharedAnnouncement;
 use draining::Draining;
 use families::Announcement;
-use grants::Grants;
 pub(crate) use grants::LEAST_GRANT;
+use paths::Paths;
 use sending::{Control, Packet};
 use slab::Slab;
 use std::collections::{BTreeSet, VecDeque};
@@ -74,7 +76,7 @@ pub(crate) struct Streams {
     controls_out: usize,
     packets: Slab<Packet>,
     pub(crate) datagrams: Datagrams,
-    grants: Grants,
+    paths: Paths,
     announcement: Announcement,
     draining: Draining,
     /// First octet of a frame that could not be read: the session cannot continue.
@@ -130,7 +132,7 @@ impl Streams {
             controls_out: 0,
             packets: Slab::new(),
             datagrams: Datagrams::default(),
-            grants: Grants::default(),
+            paths: Paths::default(),
             announcement: Announcement::default(),
             draining: Draining::default(),
             unreadable: None,

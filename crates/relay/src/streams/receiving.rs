@@ -60,8 +60,12 @@ impl Streams {
             }
             Frame::Credit { id, limit } => self.receive_credit(id, limit),
             Frame::Shared { returned } => self.receive_shared(returned),
-            Frame::Grant { number, kbps } if !self.is_hub => self.grants.receive(number, kbps),
-            Frame::Need { number, units } if self.is_hub => self.grants.receive(number, units),
+            Frame::Grant { number, kbps } if !self.is_hub => {
+                self.paths.grants_mut().receive(number, kbps);
+            }
+            Frame::Need { number, units } if self.is_hub => {
+                self.paths.grants_mut().receive(number, units);
+            }
             Frame::Families { number, families } if !self.is_hub => {
                 self.announcement.receive(number, families);
             }

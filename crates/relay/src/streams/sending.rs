@@ -1,6 +1,8 @@
 //! What goes under each number: frames into packets, and packets into frames again.
 
 use super::Streams;
+use super::grants::Grants;
+use super::paths::Carries;
 use crate::datagram::Filled;
 use crate::frame::{Frame, StreamHead, Writer};
 use crate::scheduler::{Class, Entry, Place, Service};
@@ -33,8 +35,10 @@ pub(super) enum Control {
     Shared {
         returned: u64,
     },
-    /// A terminal's rate, or what waits at it: the newest when the frame is written.
-    Rate,
+    /// A terminal's rate on a path, or what waits at it: the newest when the frame is written.
+    Rate {
+        path: usize,
+    },
     /// The address families that the hub reaches: the newest when the frame is written.
     Families,
     /// This side opens no more streams.
@@ -43,7 +47,7 @@ pub(super) enum Control {
 
 /// A frame in a packet, as far as it is needed to write it again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reference {
+pub(super) enum Reference {
     Control(Control),
     Stream {
         id: StreamId,
@@ -59,15 +63,22 @@ enum Reference {
 /// What a number stands for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Packet {
-    frames: SmallVec<[Reference; 2]>,
+    pub(super) frames: SmallVec<[Reference; 2]>,
     /// Bytes when it was last sent.
-    len: usize,
+    pub(super) len: u32,
+    /// The path whose session has its number.
+    path: u32,
 }
 
 impl Packet {
     /// A packet of `len` bytes with one frame.
-    pub(super) fn of_control(control: Control, len: usize) -> Self {
-        Self { frames: [Reference::Control(control)].into_iter().collect(), len }
+    pub(super) fn of_control(control: Control, len: usize, path: usize) -> Self {
+        let frames = [Reference::Control(control)].into_iter().collect();
+        Self { frames, len: len as u32, path: path as u32 }
+    }
+
+    pub(super) fn path(&self) -> usize {
+        self.path as usize
     }
 }
 
@@ -82,11 +93,20 @@ enum Turn {
 }
 
 impl Streams {
-    /// Whether there is anything for a new number.
+    /// Whether there is anything for a new number on the current path.
     pub(crate) fn has_fresh(&self) -> bool {
-        let waiting =
-            !self.controls.is_empty() || !self.scheduler.is_empty() || self.announcement.due;
-        waiting && !self.draining.finished
+        let carries = self.carries();
+        let waiting = match carries {
+            Carries::All | Carries::Bulk => !self.scheduler.is_empty() || self.announcement.due,
+            Carries::Own => false,
+        };
+        (waiting || self.next_control(carries).is_some()) && !self.draining.finished
+    }
+
+    /// Where the next control frame is that the current path may carry.
+    fn next_control(&self, carries: Carries) -> Option<usize> {
+        let path = self.paths.current();
+        self.controls.iter().position(|control| control.goes_on(path, carries))
     }
 
     /// From its next turn on the stream is served as told.
@@ -111,20 +131,27 @@ impl Streams {
     /// Fills `room` for a new number; returns the bytes used and the packet's handle.
     pub(crate) fn fresh(&mut self, room: &mut [u8]) -> Option<(usize, u64)> {
         self.tell_need();
-        if let Some(alone) = self.announcement_packet(room) {
+        let carries = self.carries();
+        if carries == Carries::All
+            && let Some(alone) = self.announcement_packet(room)
+        {
             return Some(alone);
         }
-        let mut packet = Packet::default();
+        let mut packet = Packet { path: self.paths.current() as u32, ..Packet::default() };
         let mut writer = Writer::new(room);
-        while let Some(&control) = self.controls.front() {
+        while let Some(at) = self.next_control(carries) {
+            let control = self.controls[at];
             if !self.write_control(&mut writer, control) {
                 break;
             }
-            self.controls.pop_front();
+            self.controls.remove(at);
             packet.frames.push(Reference::Control(control));
         }
         self.controls_out += packet.frames.len();
         while let Some((class, entry)) = self.scheduler.front() {
+            if !carries.takes(class, entry) {
+                break;
+            }
             if class < Class::Bulk && self.has_left_class(class, entry) {
                 // Since it was queued its owner has had more than its share of that class.
                 match entry {
@@ -156,8 +183,8 @@ impl Streams {
         if packet.frames.is_empty() {
             return None;
         }
-        packet.len = writer.written();
-        Some((packet.len, self.packets.insert(packet) as u64))
+        packet.len = writer.written() as u32;
+        Some((writer.written(), self.packets.insert(packet) as u64))
     }
 
     /// Whether packets of padding may be sent: while there is no stream whose data would wait for
@@ -170,8 +197,9 @@ impl Streams {
     pub(crate) fn padding(&mut self, room: &mut [u8]) -> (usize, u64) {
         let mut writer = Writer::new(room);
         writer.padding();
-        let packet = Packet { len: writer.written(), ..Packet::default() };
-        (packet.len, self.packets.insert(packet) as u64)
+        let (len, path) = (writer.written(), self.paths.current() as u32);
+        let packet = Packet { len: len as u32, path, ..Packet::default() };
+        (len, self.packets.insert(packet) as u64)
     }
 
     /// Whether an entry that asks to go before others waits in another class by now.
@@ -189,7 +217,7 @@ impl Streams {
         Some(self.within_share(place, self.datagrams.owner(flow)))
     }
 
-    fn write_control(&self, writer: &mut Writer<'_>, control: Control) -> bool {
+    pub(super) fn write_control(&self, writer: &mut Writer<'_>, control: Control) -> bool {
         let frame = match control {
             Control::Accept { id } => Frame::Accept { id },
             Control::Reset { id, final_offset, charged, code } => {
@@ -201,8 +229,9 @@ impl Streams {
                 None => return true,
             },
             Control::Shared { .. } => Frame::Shared { returned: self.pool.shared_returned },
-            Control::Rate => {
-                let (number, value) = self.grants.told();
+            Control::Rate { path } => {
+                let (number, value) =
+                    self.paths.grants_of(path).map(Grants::told).unwrap_or_default();
                 if self.is_hub {
                     Frame::Grant { number, kbps: value }
                 } else {
@@ -318,100 +347,6 @@ impl Streams {
         }
     }
 
-    /// Fills `room` with what goes under an old number now; returns the bytes used. What no
-    /// longer fits will go under new numbers.
-    pub(crate) fn again(&mut self, handle: u64, room: &mut [u8]) -> usize {
-        let Some(packet) = self.packets.get_mut(handle as usize) else { return 0 };
-        let old = core::mem::take(packet);
-        let mut frames = SmallVec::new();
-        let mut writer = Writer::new(room);
-        let alive = |reference: &Reference| match reference {
-            Reference::Control(_) => true,
-            Reference::Datagram => false,
-            Reference::Stream { id, .. } => self.streams.get(id).is_some_and(|stream| !stream.cut),
-        };
-        let old: SmallVec<[Reference; 2]> = old.frames.into_iter().filter(alive).collect();
-        for (at, reference) in old.iter().enumerate() {
-            let more = at + 1 < old.len();
-            match *reference {
-                Reference::Control(control) => {
-                    if self.write_control(&mut writer, control) {
-                        frames.push(*reference);
-                    } else {
-                        self.controls_out -= 1;
-                        self.put_off(control);
-                    }
-                }
-                Reference::Datagram => {}
-                Reference::Stream { .. } => {
-                    if let Some(left) = self.write_again(&mut writer, *reference, more) {
-                        frames.push(left);
-                    }
-                }
-            }
-        }
-        if let Some(packet) = self.packets.get_mut(handle as usize) {
-            *packet = Packet { frames, len: writer.written() };
-        }
-        writer.written()
-    }
-
-    /// Has a control frame go under a new number, since the packet that carried it has no room.
-    fn put_off(&mut self, control: Control) {
-        match control {
-            Control::Families => self.announcement.due = true,
-            Control::Accept { .. }
-            | Control::Reset { .. }
-            | Control::Credit { .. }
-            | Control::Shared { .. }
-            | Control::GoAway
-            | Control::Rate => self.controls.push_back(control),
-        }
-    }
-
-    /// Writes a STREAM frame again, as much of it as fits; returns what the packet holds of it.
-    fn write_again(
-        &mut self,
-        writer: &mut Writer<'_>,
-        reference: Reference,
-        more: bool,
-    ) -> Option<Reference> {
-        let Reference::Stream { id, offset, len, open, end } = reference else { return None };
-        let stream = self.streams.get_mut(&id)?;
-        let opening = match &stream.opening {
-            Opening::Sent(opening) if open => Some(opening),
-            // An opening that was accepted meanwhile needs no repeating.
-            Opening::Sent(_)
-            | Opening::Wanted(_)
-            | Opening::Accepted
-            | Opening::Awaited
-            | Opening::Known => None,
-        };
-        let head =
-            StreamHead { id, offset, open: opening, end, charged: stream.send.is_charged(offset) };
-        let send = &stream.send;
-        let fill = |out: &mut [u8]| send.read(offset, out);
-        let written = writer.stream(head, len as usize, 0, more, fill);
-        let sent = written.unwrap_or(0) as u32;
-        let (cut_short, lost) = (sent < len, written.is_none());
-        if cut_short {
-            stream.send.requeue(offset + u64::from(sent), offset + u64::from(len));
-        }
-        if end && (cut_short || lost) {
-            stream.send.requeue_end();
-        }
-        if lost
-            && open
-            && let Opening::Sent(opening) = &stream.opening
-        {
-            stream.opening = Opening::Wanted(opening.clone());
-        }
-        if cut_short || lost {
-            self.schedule(id);
-        }
-        (!lost).then_some(Reference::Stream { id, offset, len: sent, open, end: end && !cut_short })
-    }
-
     /// Bytes of the largest packet that the peer is known to have since this was last asked.
     pub(crate) fn take_released(&mut self) -> Option<usize> {
         Some(core::mem::take(&mut self.largest_released)).filter(|&len| len > 0)
@@ -436,7 +371,7 @@ impl Streams {
     /// The peer has what went under a number.
     pub(crate) fn released(&mut self, handle: u64) {
         let Some(packet) = self.packets.try_remove(handle as usize) else { return };
-        self.largest_released = self.largest_released.max(packet.len);
+        self.largest_released = self.largest_released.max(packet.len as usize);
         for reference in packet.frames {
             self.controls_out -= usize::from(matches!(reference, Reference::Control(_)));
             match reference {
@@ -444,7 +379,10 @@ impl Streams {
                 Reference::Control(Control::Shared { returned }) => self.shared_known(returned),
                 Reference::Control(Control::Reset { id, .. }) => self.peer_has_seen(id),
                 Reference::Control(
-                    Control::Accept { .. } | Control::Rate | Control::Families | Control::GoAway,
+                    Control::Accept { .. }
+                    | Control::Rate { .. }
+                    | Control::Families
+                    | Control::GoAway,
                 )
                 | Reference::Datagram => {}
                 Reference::Stream { id, offset, len, end, .. } => {

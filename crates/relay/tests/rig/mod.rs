@@ -73,6 +73,16 @@ pub fn pattern(stream: StreamId, back: bool, offset: u64) -> u8 {
 
 type Key = (Side, StreamId);
 
+/// A further path of the terminal.
+pub struct Link {
+    pub delay: Span,
+    /// End of an outage.
+    pub dark_until: Instant,
+    lines: [Serializer; 2],
+    /// Octets at the IP layer that each side has sent.
+    pub octets: [u64; 2],
+}
+
 pub struct Rig {
     pub now: Instant,
     pub terminal: Relay,
@@ -87,8 +97,10 @@ pub struct Rig {
     /// End of an outage.
     pub dark_until: Instant,
     lines: [Serializer; 2],
+    /// Further paths; the first one is described by the fields above.
+    pub links: Vec<Link>,
     queue: Span,
-    wire: BTreeMap<(Instant, u64), (Side, Vec<u8>)>,
+    wire: BTreeMap<(Instant, u64), (Side, usize, Vec<u8>)>,
     sequence: u64,
     rng: RngStream,
     pub peer: Option<PeerId>,
@@ -114,8 +126,9 @@ fn owner(target: &Target) -> Owner {
     }
 }
 
-fn home() -> SocketAddr {
-    "192.0.2.1:4500".parse().expect("address")
+/// Returns the address of the terminal on a path.
+fn home(path: usize) -> SocketAddr {
+    SocketAddr::from(([192, 0, 2, 1 + path as u8], 4500))
 }
 
 impl Rig {
@@ -138,6 +151,7 @@ impl Rig {
             path_mtu: 1500,
             dark_until: Instant::ZERO,
             lines: [line(terminal.send_rate), line(hub.send_rate)],
+            links: Vec::new(),
             terminal_config: terminal,
             hub_config: hub,
             queue: Span::from_millis(600),
@@ -158,6 +172,19 @@ impl Rig {
     /// Sets the rates of the links from the terminal and from the hub.
     pub fn set_lines(&mut self, up: BitRate, down: BitRate) {
         self.lines = [up, down].map(Serializer::new);
+    }
+
+    /// Adds a path, called `name`, with these rates from the hub and to it.
+    pub fn add_path(&mut self, name: &str, delay: Span, [down, up]: [BitRate; 2]) {
+        let config = RelayConfig {
+            name: name.into(),
+            ..self.terminal_config.clone().with_rates(Some(up), Some(down))
+        };
+        let rng = RngStream::new(self.seed, self.links.len() as u64 + 1, "terminal");
+        let number = self.terminal.add_path(&config, self.now, rng);
+        let lines = [up, down].map(Serializer::new);
+        self.links.push(Link { delay, dark_until: Instant::ZERO, lines, octets: [0; 2] });
+        assert_eq!(number, self.links.len());
     }
 
     pub fn restart_hub(&mut self) {
@@ -265,57 +292,68 @@ impl Rig {
 
     fn transmit(&mut self) {
         let mut buffer = vec![0; 16 * 1500];
-        loop {
-            let mut batch = TransmitBatch::new(&mut buffer, 16);
-            if self.terminal.poll_transmit(self.now, &mut batch).is_none() {
-                break;
-            }
-            let datagrams: Vec<Vec<u8>> = batch.datagrams().map(<[u8]>::to_vec).collect();
-            for datagram in datagrams {
-                self.offer(Side::Terminal, datagram);
+        for path in 0..=self.links.len() {
+            loop {
+                let mut batch = TransmitBatch::new(&mut buffer, 16);
+                if self.terminal.poll_transmit_on(self.now, path, &mut batch).is_none() {
+                    break;
+                }
+                let datagrams: Vec<Vec<u8>> = batch.datagrams().map(<[u8]>::to_vec).collect();
+                for datagram in datagrams {
+                    self.offer(Side::Terminal, path, datagram);
+                }
             }
         }
         loop {
             let mut batch = TransmitBatch::new(&mut buffer, 16);
             let Some((to, _)) = self.hub.poll_transmit(self.now, &mut batch) else { break };
-            assert_eq!(to, home());
+            let path = (0..=self.links.len()).find(|&path| to == home(path));
+            let path = path.expect("an address of the terminal");
             let datagrams: Vec<Vec<u8>> = batch.datagrams().map(<[u8]>::to_vec).collect();
             for datagram in datagrams {
-                self.offer(Side::Hub, datagram);
+                self.offer(Side::Hub, path, datagram);
             }
         }
     }
 
-    fn offer(&mut self, from: Side, mut datagram: Vec<u8>) {
+    fn offer(&mut self, from: Side, path: usize, mut datagram: Vec<u8>) {
         let size = datagram.len() + 28;
         let offered = &mut self.offered[from as usize];
         *offered = (offered.0 + size as u64, offered.1 + 1);
-        let line = &mut self.lines[from as usize];
+        let link = path.checked_sub(1).map(|further| &mut self.links[further]);
+        let (lines, delay, dark_until) = match link {
+            Some(link) => {
+                link.octets[from as usize] += size as u64;
+                (&mut link.lines, link.delay, link.dark_until)
+            }
+            None => (&mut self.lines, self.delay, self.dark_until),
+        };
+        let line = &mut lines[from as usize];
         if size > self.path_mtu || line.free_at() > self.now + self.queue {
             return;
         }
         let sent = line.send(self.now, size as u64);
-        if self.rng.chance(self.faults.loss) || self.now < self.dark_until {
+        if self.rng.chance(self.faults.loss) || self.now < dark_until {
             return;
         }
         if self.rng.chance(self.faults.corrupt) {
             let at = self.rng.below(datagram.len() as u64) as usize;
             datagram[at] ^= 1 << self.rng.below(8);
         }
-        let mut at = sent + self.delay;
+        let mut at = sent + delay;
         if self.rng.chance(self.faults.reorder) {
             at += Span::from_millis(self.rng.below(100));
         }
         if self.rng.chance(self.faults.duplicate) {
             let again = at + Span::from_millis(self.rng.below(100));
-            self.put(again, from, datagram.clone());
+            self.put(again, (from, path), datagram.clone());
         }
-        self.put(at, from, datagram);
+        self.put(at, (from, path), datagram);
     }
 
-    fn put(&mut self, at: Instant, from: Side, datagram: Vec<u8>) {
+    fn put(&mut self, at: Instant, (from, path): (Side, usize), datagram: Vec<u8>) {
         self.sequence += 1;
-        self.wire.insert((at, self.sequence), (from, datagram));
+        self.wire.insert((at, self.sequence), (from, path, datagram));
     }
 
     fn arrive(&mut self) {
@@ -323,14 +361,14 @@ impl Rig {
             if entry.key().0 > self.now {
                 break;
             }
-            let (from, mut datagram) = entry.remove();
+            let (from, path, mut datagram) = entry.remove();
             // Damaged and duplicated datagrams cause errors without further effect.
             match from {
                 Side::Terminal => {
-                    let _ = self.hub.handle_datagram(self.now, home(), &mut datagram);
+                    let _ = self.hub.handle_datagram(self.now, home(path), &mut datagram);
                 }
                 Side::Hub => {
-                    let _ = self.terminal.handle_datagram(self.now, &mut datagram);
+                    let _ = self.terminal.handle_datagram_on(self.now, path, &mut datagram);
                 }
             }
         }

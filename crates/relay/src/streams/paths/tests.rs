@@ -1,0 +1,159 @@
+//! Two paths of different round trips.
+
+use super::*;
+use crate::{Event, Priority, RelayConfig, ResetReason, StreamId, Target};
+
+const GEO: usize = 0;
+const LEO: usize = 1;
+
+fn at(millis: u64) -> Instant {
+    Instant::ZERO + Span::from_millis(millis)
+}
+
+/// Streams of both sides, with a path of 600 ms and one of 50 ms, of 8 Mbit/s each.
+fn pair() -> [Streams; 2] {
+    let config = RelayConfig { unsent_limit: 4 << 20, ..RelayConfig::new("x") };
+    [false, true].map(|is_hub| {
+        let mut streams = Streams::new(&config, is_hub, at(0));
+        for (path, millis) in [(GEO, 600), (LEO, 50)] {
+            streams.set_path(path, true);
+            let rate = BitRate::from_mbps(8);
+            streams.set_time(at(0), Some(Span::from_millis(millis)), Some(rate));
+        }
+        streams
+    })
+}
+
+fn fresh(streams: &mut Streams, path: usize) -> Option<(Vec<u8>, u64)> {
+    streams.set_path(path, true);
+    let had = streams.has_fresh();
+    let mut room = [0; 1_400];
+    let filled = streams.fresh(&mut room).map(|(len, handle)| (room[..len].to_vec(), handle));
+    assert!(had || filled.is_none(), "a packet is filled only if there is something for it");
+    filled
+}
+
+fn open(streams: &mut Streams) -> StreamId {
+    streams.open(at(0), Target::name("x", 1), Priority::Normal).expect("opened")
+}
+
+/// Marks the stream as one that has sent much.
+fn bulk(streams: &mut Streams, bytes: usize) -> StreamId {
+    let id = open(streams);
+    fresh(streams, LEO).expect("the opening");
+    let stream = streams.streams.get_mut(&id).expect("opened");
+    stream.lately.add(at(0), 1 << 20);
+    stream.send.grant(u64::MAX >> 2);
+    assert_eq!(streams.write(at(0), id, &vec![1; bytes]), Ok(bytes));
+    id
+}
+
+/// RLY-11.3
+#[test]
+fn rates_and_round_trips_are_those_of_all_paths() {
+    let [mut streams, _] = pair();
+    assert_eq!(streams.rate, Some(BitRate::from_mbps(16)));
+    assert_eq!(streams.round_trip, Span::from_millis(600));
+    streams.set_path(GEO, false);
+    streams.set_path(LEO, true);
+    streams.set_time(at(1), Some(Span::from_millis(40)), Some(BitRate::from_mbps(3)));
+    assert_eq!(streams.rate, Some(BitRate::from_mbps(3)));
+    assert_eq!(streams.round_trip, Span::from_millis(40));
+}
+
+/// RLY-11.3
+#[test]
+fn a_slow_path_takes_bulk_data_that_the_fast_one_would_send_later() {
+    let [mut streams, _] = pair();
+    // The fast path sends 275,000 octets before a packet of the slow one arrives.
+    bulk(&mut streams, 275_000);
+    assert!(fresh(&mut streams, GEO).is_some());
+    assert!(fresh(&mut streams, GEO).is_none(), "274 kB wait");
+    assert!(fresh(&mut streams, LEO).is_some());
+}
+
+/// RLY-11.3
+#[test]
+fn a_slow_path_takes_neither_control_nor_short_exchanges() {
+    let [mut streams, _] = pair();
+    let bulk = bulk(&mut streams, 600_000);
+    let short = open(&mut streams);
+    assert!(fresh(&mut streams, GEO).is_none(), "the opening is next");
+    assert!(fresh(&mut streams, LEO).is_some());
+    streams.reset(short, ResetReason::Aborted).expect("it is there");
+    assert!(fresh(&mut streams, GEO).is_none(), "RESET is next");
+    streams.set_path(LEO, false);
+    let (packet, _) = fresh(&mut streams, GEO).expect("it is the fastest that answers");
+    assert_eq!(packet[0] & 0x3f, 2, "RESET");
+    streams.set_path(LEO, true);
+    streams.set_path(GEO, true);
+    assert!(streams.carries() == Carries::Bulk && streams.has(bulk));
+    streams.set_path(GEO, false);
+    assert_eq!(streams.carries(), Carries::Own);
+    assert!(!streams.has_fresh());
+}
+
+/// RLY-11.1
+#[test]
+fn grants_are_sent_and_received_on_their_path() {
+    let [mut terminal, mut hub] = pair();
+    hub.set_path(GEO, true);
+    hub.grant(BitRate::from_kbps(512));
+    assert!(fresh(&mut hub, LEO).is_none());
+    let (packet, _) = fresh(&mut hub, GEO).expect("GRANT");
+    terminal.set_path(GEO, true);
+    terminal.deliver(&packet);
+    assert_eq!(terminal.take_granted(), Some(BitRate::from_kbps(512)));
+    terminal.set_path(LEO, true);
+    assert_eq!(terminal.granted(), None);
+    // It is not moved.
+    hub.set_path(GEO, false);
+    hub.leave_path(GEO);
+    assert!(fresh(&mut hub, LEO).is_none());
+    hub.remove_path(GEO);
+    assert_eq!((hub.controls_out, hub.packets.len()), (0, 0));
+}
+
+/// RLY-11.2, RLY-11.4
+#[test]
+fn what_arrives_on_two_paths_counts_once() {
+    let [mut terminal, mut hub] = pair();
+    let (id, other) = (open(&mut terminal), open(&mut terminal));
+    terminal.write(at(0), id, &[5; 3_000]).expect("written");
+    terminal.end(id).expect("ended");
+    let mut first = Vec::new();
+    while let Some(packet) = fresh(&mut terminal, LEO) {
+        first.push(packet);
+    }
+    terminal.reset(other, ResetReason::Aborted).expect("open");
+    terminal.go_away(false);
+    first.push(fresh(&mut terminal, LEO).expect("RESET and GOAWAY"));
+    terminal.set_path(LEO, false);
+    terminal.leave_path(LEO);
+    let mut second = Vec::new();
+    while let Some(packet) = fresh(&mut terminal, GEO) {
+        second.push(packet);
+    }
+    let octets = |packets: &[(Vec<u8>, u64)]| packets.iter().map(|p| p.0.len()).sum::<usize>();
+    assert!(octets(&second) > 3_000 && octets(&second) <= octets(&first), "all of it again");
+    // The retransmissions are empty.
+    let mut room = [0; 1_400];
+    assert!(first.iter().all(|&(_, handle)| terminal.again(handle, &mut room) == 0));
+    for (path, packets) in [(GEO, &second), (LEO, &first), (GEO, &second)] {
+        hub.set_path(path, true);
+        packets.iter().for_each(|(packet, _)| hub.deliver(packet));
+    }
+    assert_eq!(hub.peek(id), [5; 3_000]);
+    let opened = core::iter::from_fn(|| hub.poll_event())
+        .filter(|event| matches!(event, Event::Opened { .. }))
+        .count();
+    assert_eq!((opened, hub.statistics().bad_frames), (1, 0), "RESET has overtaken the other");
+    assert_eq!(hub.statistics().resets_received, 1);
+    // Either transmission may be acknowledged, and both.
+    terminal.set_path(LEO, true);
+    first.iter().for_each(|&(_, handle)| terminal.released(handle));
+    assert!(terminal.held(id) > 0);
+    second.iter().for_each(|&(_, handle)| terminal.released(handle));
+    assert_eq!((terminal.held(id), terminal.controls_out), (0, 0));
+    assert_eq!(terminal.packets.len(), 0);
+}

@@ -1,0 +1,198 @@
+//! Streams over two paths of different rates and delays: the use of both, and the loss of either.
+
+mod rig;
+
+use proptest::prelude::*;
+use relay::{DisconnectReason, Priority, RelayConfig};
+use rig::{App, Faults, Rig, Side};
+use units::{BitRate, Span};
+
+const GEO: BitRate = BitRate::from_mbps(10);
+const LEO: BitRate = BitRate::from_mbps(5);
+const UP: BitRate = BitRate::from_mbps(2);
+
+/// A terminal with a path of 10 Mbit/s and 600 ms, and one of 5 Mbit/s and 50 ms.
+fn rig(seed: u64) -> Rig {
+    let terminal = RelayConfig::new("boat").with_rates(Some(UP), Some(GEO));
+    let mut rig = Rig::with(seed, terminal, RelayConfig::new("hub"));
+    rig.set_lines(UP, GEO);
+    rig.add_path("boat/leo", Span::from_millis(25), [LEO, UP]);
+    // Both sessions, and the rate of each.
+    assert!(rig.run(Span::from_secs(5), |rig| rig.connected.len() == 2));
+    rig.run(Span::from_secs(3), |_| false);
+    rig
+}
+
+/// Returns the octets that the terminal's stream has received in `time`, per second.
+fn goodput(rig: &mut Rig, stream: relay::StreamId, time: Span) -> f64 {
+    let before = rig.app(Side::Terminal, stream).read;
+    rig.run(time, |_| false);
+    let read = rig.app(Side::Terminal, stream).read - before;
+    read as f64 / (time.as_micros() as f64 / 1e6)
+}
+
+fn download(rig: &mut Rig) -> relay::StreamId {
+    rig.open("source-1000000000", App::default())
+}
+
+/// RLY-11.3
+#[test]
+fn a_download_uses_the_sum_of_both_rates() {
+    let mut rig = rig(1);
+    let stream = download(&mut rig);
+    rig.run(Span::from_secs(10), |_| false);
+    let sum = (GEO.as_bps() + LEO.as_bps()) as f64 / 8.0;
+    let share = goodput(&mut rig, stream, Span::from_secs(30)) / sum;
+    assert!(share >= 0.93, "{share}");
+}
+
+/// RLY-11.3
+#[test]
+fn short_exchanges_take_the_path_with_the_shorter_round_trip() {
+    let mut rig = rig(2);
+    let echo = |rig: &mut Rig| {
+        let started = rig.now;
+        let stream = rig.open("echo", App::writer(500));
+        assert!(rig.run(Span::from_secs(5), |rig| rig.app(Side::Terminal, stream).ended));
+        rig.now.since(started)
+    };
+    let idle = echo(&mut rig);
+    assert!(idle < Span::from_millis(80), "{idle:?}");
+    download(&mut rig);
+    rig.run(Span::from_secs(10), |_| false);
+    for _ in 0..20 {
+        let busy = echo(&mut rig);
+        assert!(busy < Span::from_millis(150), "{busy:?}");
+    }
+}
+
+/// RLY-11.4
+#[test]
+fn the_loss_of_either_path_costs_its_rate_and_no_stream() {
+    for lost in [0, 1] {
+        let mut rig = rig(3 + lost as u64);
+        let stream = download(&mut rig);
+        rig.run(Span::from_secs(10), |_| false);
+        let dark = rig.now + Span::from_secs(30);
+        match lost {
+            0 => rig.dark_until = dark,
+            _ => rig.links[0].dark_until = dark,
+        }
+        // Until the outage is detected, and the rest of a round trip.
+        let (round_trip, rate) = if lost == 0 { (50, LEO) } else { (600, GEO) };
+        let detection = Span::from_millis(if lost == 0 { 1_300 } else { 250 });
+        rig.run(detection + Span::from_millis(round_trip), |_| false);
+        let share = goodput(&mut rig, stream, Span::from_secs(10)) / (rate.as_bps() as f64 / 8.0);
+        assert!(share >= 0.9, "without path {lost}: {share}");
+        rig.run(Span::from_secs(30), |_| false);
+        let sum = (GEO.as_bps() + LEO.as_bps()) as f64 / 8.0;
+        let share = goodput(&mut rig, stream, Span::from_secs(10)) / sum;
+        assert!(share >= 0.9, "with path {lost} again: {share}");
+        assert!(rig.disconnected.is_empty(), "{:?}", rig.disconnected);
+    }
+}
+
+/// RLY-11.5
+#[test]
+fn a_path_that_is_down_beyond_the_limit_leaves_and_joins_again() {
+    for lost in [0, 1] {
+        let mut rig = rig(5 + lost as u64);
+        let stream = download(&mut rig);
+        rig.run(Span::from_secs(5), |_| false);
+        let dark = rig.now + Span::from_secs(200);
+        match lost {
+            0 => rig.dark_until = dark,
+            _ => rig.links[0].dark_until = dark,
+        }
+        rig.run(Span::from_secs(215), |_| false);
+        let sum = (GEO.as_bps() + LEO.as_bps()) as f64 / 8.0;
+        let share = goodput(&mut rig, stream, Span::from_secs(20)) / sum;
+        assert!(share >= 0.9, "path {lost}: {share}");
+        assert!(rig.disconnected.is_empty(), "{:?}", rig.disconnected);
+    }
+}
+
+/// RLY-11.6
+#[test]
+fn a_restart_of_the_hub_ends_the_streams_and_both_paths_join_again() {
+    let mut rig = rig(7);
+    download(&mut rig);
+    rig.run(Span::from_secs(5), |_| false);
+    rig.restart_hub();
+    rig.run(Span::from_secs(10), |_| false);
+    assert_eq!(rig.disconnected.len(), 1, "{:?}", rig.disconnected);
+    let stream = download(&mut rig);
+    rig.run(Span::from_secs(10), |_| false);
+    let sum = (GEO.as_bps() + LEO.as_bps()) as f64 / 8.0;
+    let share = goodput(&mut rig, stream, Span::from_secs(10)) / sum;
+    assert!(share >= 0.9, "{share}");
+}
+
+/// RLY-11.7
+#[test]
+fn an_orderly_end_waits_for_the_streams_of_all_paths() {
+    let mut rig = rig(8);
+    let stream = rig.open("source-3000000", App { end: true, ..App::default() });
+    rig.run(Span::from_secs(1), |_| false);
+    rig.terminal.drain();
+    assert!(rig.run(Span::from_secs(20), |rig| rig.terminal.has_drained()));
+    rig.run(Span::from_secs(2), |_| false);
+    rig.over.sort();
+    assert_eq!(rig.over, [(Side::Terminal, stream, 3_000_000), (Side::Hub, stream, 0)]);
+    // Neither side takes the reset of the other path for the loss of a session.
+    let mut ends = rig.disconnected.clone();
+    ends.sort_by_key(|(side, _)| *side);
+    let closed = DisconnectReason::Closed;
+    assert_eq!(ends, [(Side::Terminal, closed), (Side::Hub, closed)]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// RLY-11.2, RLY-11.4
+    #[test]
+    fn every_octet_arrives_over_paths_with_faults_and_outages(
+        seed: u64,
+        delays in [1_u64..400, 1_u64..400],
+        loss in 0.0_f64..0.15,
+        duplicate in 0.0_f64..0.1,
+        reorder in 0.0_f64..0.2,
+        streams in prop::collection::vec((0_u8..4, 0_u64..400_000, 0_u64..2_000), 1..20),
+        outages in prop::collection::vec((0_usize..2, 10_u64..8_000, 0_u64..6_000), 0..6),
+    ) {
+        let terminal = RelayConfig::new("boat").with_rates(Some(UP), Some(GEO));
+        let mut rig = Rig::with(seed, terminal, RelayConfig::new("hub"));
+        rig.delay = Span::from_millis(delays[0]);
+        rig.faults = Faults { loss, duplicate, reorder, corrupt: 0.0 };
+        rig.add_path("boat/leo", Span::from_millis(delays[1]), [LEO, UP]);
+        let mut outages = outages.into_iter();
+        let mut opened = Vec::new();
+        for (kind, bytes, wait) in streams {
+            let (server, app) = match kind {
+                0 => ("sink".to_owned(), App::writer(bytes)),
+                1 => (format!("source-{bytes}"), App { end: true, ..App::default() }),
+                _ => ("echo".to_owned(), App::writer(bytes)),
+            };
+            let priority = if bytes % 2 == 0 { Priority::Normal } else { Priority::Background };
+            opened.push(rig.open_as(&server, priority, &app).expect("opened"));
+            rig.run(Span::from_millis(wait), |_| false);
+            if let Some((path, time, pause)) = outages.next() {
+                let until = rig.now + Span::from_millis(time);
+                match path {
+                    0 => rig.dark_until = until,
+                    _ => rig.links[0].dark_until = until,
+                }
+                rig.run(Span::from_millis(pause), |_| false);
+            }
+        }
+        prop_assert!(rig.run(Span::from_secs(120), |rig| rig.all_over(Side::Terminal)), "stalled");
+        prop_assert!(rig.disconnected.is_empty());
+        for stream in opened {
+            let [terminal, hub] =
+                [Side::Terminal, Side::Hub].map(|side| rig.app(side, stream).clone());
+            prop_assert_eq!((terminal.read, hub.read), (hub.written, terminal.written));
+        }
+        rig.run(Span::from_secs(20), |_| false);
+        rig.assert_clean();
+    }
+}
