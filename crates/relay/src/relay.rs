@@ -212,7 +212,9 @@ impl Relay {
                 }
             }
         }
-        self.paths[number].ended = None;
+        let path = &mut self.paths[number];
+        path.ended = None;
+        path.association = path.terminal.as_ref().and_then(Terminal::association);
         self.begin_session(now, number, limits);
         self.paths[number].order = SessionOrder::default();
         self.request_joins(now);

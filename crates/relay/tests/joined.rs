@@ -13,8 +13,12 @@ const UP: BitRate = BitRate::from_mbps(2);
 
 /// A terminal with a path of 10 Mbit/s and 600 ms, and one of 5 Mbit/s and 50 ms.
 fn rig(seed: u64) -> Rig {
+    rig_with(seed, RelayConfig::new("hub"))
+}
+
+fn rig_with(seed: u64, hub: RelayConfig) -> Rig {
     let terminal = RelayConfig::new("boat").with_rates(Some(UP), Some(GEO));
-    let mut rig = Rig::with(seed, terminal, RelayConfig::new("hub"));
+    let mut rig = Rig::with(seed, terminal, hub);
     rig.set_lines(UP, GEO);
     rig.add_path("boat/leo", Span::from_millis(25), [LEO, UP]);
     // Both sessions, and the rate of each.
@@ -44,6 +48,23 @@ fn a_download_uses_the_sum_of_both_rates() {
     let sum = (GEO.as_bps() + LEO.as_bps()) as f64 / 8.0;
     let share = goodput(&mut rig, stream, Span::from_secs(30)) / sum;
     assert!(share >= 0.93, "{share}");
+}
+
+/// RLY-11.1: the hub schedules the paths of its own link, and grants rates to both.
+#[test]
+fn a_hub_that_schedules_its_link_uses_both_paths() {
+    let link = BitRate::from_bps(GEO.as_bps() + LEO.as_bps());
+    let up = BitRate::from_bps(2 * UP.as_bps());
+    let mut rig = rig_with(9, RelayConfig::new("hub").with_rates(Some(link), Some(up)));
+    let stream = download(&mut rig);
+    let upload = rig.open("sink", App::writer(1_000_000_000));
+    rig.run(Span::from_secs(10), |_| false);
+    let before = rig.app(Side::Hub, upload).read;
+    let share = goodput(&mut rig, stream, Span::from_secs(20)) / (link.as_bps() as f64 / 8.0);
+    assert!(share >= 0.9, "{share}");
+    let read = (rig.app(Side::Hub, upload).read - before) as f64;
+    let share = read / 20.0 / (up.as_bps() as f64 / 8.0);
+    assert!(share >= 0.85, "{share}");
 }
 
 /// RLY-11.3

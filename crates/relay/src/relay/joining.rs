@@ -58,8 +58,9 @@ impl Relay {
 
     /// Adds a path that a terminal has joined to this relay of a hub, and returns its number.
     pub(crate) fn join(&mut self, path: impl FnOnce(usize) -> Path) -> usize {
-        let number = self.paths.vacant_key();
-        let number = self.paths.insert(path(number));
+        let path = path(self.paths.vacant_key());
+        self.streams.limit_padding(path.sends_padding());
+        let number = self.paths.insert(path);
         self.sum_receive_rates();
         number
     }
@@ -99,7 +100,7 @@ impl Relay {
             |path: &Path| path.session.is_some() && (path.is_answered() || !path.connected);
         let mut others =
             self.paths.iter().filter(|(other, path)| *other != number && is_here(path));
-        others.find_map(|(_, path)| path.terminal.as_ref()?.association())
+        others.find_map(|(_, path)| path.association)
     }
 
     /// Has the associations that a terminal makes from now on joined to those of other paths.

@@ -31,6 +31,8 @@ pub(crate) struct Path {
     pub(super) session: Option<Session>,
     /// The previous session, closed, while it responds to late segments.
     pub(super) ended: Option<Session>,
+    /// The hub's identifier of a terminal's association.
+    pub(super) association: Option<u64>,
     /// The limits that the peer has announced.
     pub(super) peer: Option<Limits>,
     /// Set while a hub's data waits for its turn on the link.
@@ -66,6 +68,7 @@ impl Path {
             session: None,
             ended: None,
             order: SessionOrder::default(),
+            association: None,
             peer: None,
             is_held: false,
             peer_left: None,

@@ -159,6 +159,11 @@ impl Streams {
         self.paths.all[path].answers = answers;
     }
 
+    /// No more padding is sent unless it is `suitable` for a further path, too.
+    pub(crate) fn limit_padding(&mut self, suitable: bool) {
+        self.sends_padding &= suitable;
+    }
+
     /// What a new packet on the current path may carry now.
     pub(super) fn carries(&self) -> Carries {
         if self.paths.is_fastest() {
