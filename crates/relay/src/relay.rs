@@ -154,6 +154,7 @@ impl Relay {
                 }
                 let result = path.receive(now, &mut self.streams, (kind, payload));
                 self.take_session_events(now, number);
+                self.wake_others();
                 let path = &mut self.paths[number];
                 if path.connected && path.order.awaits_begin_ack() {
                     path.order.on_begun(order);
@@ -184,6 +185,7 @@ impl Relay {
         }
         let result = self.paths[number].receive(now, &mut self.streams, (kind, payload));
         self.take_session_events(now, number);
+        self.wake_others();
         result
     }
 
@@ -264,9 +266,9 @@ impl Relay {
     ) {
         if self.paths[number].transmit(now, &mut self.streams, batch, most_bytes, seal) {
             self.take_session_events(now, number);
-            if self.paths.len() > 1 && batch.transmit().is_some() {
-                // What is next may be for another path.
-                self.wake();
+            // If nothing was sent, no other path has anything new to send either.
+            if batch.transmit().is_some() {
+                self.wake_others();
             }
         }
     }
@@ -292,6 +294,7 @@ impl Relay {
                 self.take_session_events(now, number);
             }
         }
+        self.wake_others();
     }
 
     /// Returns the next event.

@@ -124,6 +124,14 @@ impl Relay {
         }
     }
 
+    /// Notifies the sessions of all paths after a call for one of them: what it has received, or its
+    /// next frame, may be for another.
+    pub(super) fn wake_others(&mut self) {
+        if self.paths.len() > 1 {
+            self.wake();
+        }
+    }
+
     /// Moves the packets of paths that have ceased to answer to others that answer.
     pub(super) fn review_paths(&mut self) {
         if self.paths.len() < 2 {
