@@ -336,7 +336,11 @@ impl Terminal {
         }
         slot.copy_from_slice(&pending.bytes);
         batch.commit(pending.bytes.len());
-        pending.due = now + pending.interval;
+        // Terminals that began together do not repeat their Hellos together: a hub answers few of
+        // the Hellos that arrive at the same time (ASC-7.6).
+        let repeats = pending.interval > self.config.hello_interval;
+        let part = if repeats { u64::from(draw::<1>(self.entropy.as_mut())[0]) } else { 0 };
+        pending.due = now + pending.interval.mul_ratio(1_024 - part, 1_024);
         let longer = pending.interval.mul_ratio(3, 2);
         pending.interval = longer.min(self.config.hello_interval_max);
         self.last_hello = Some(now);

@@ -163,12 +163,6 @@ impl Hub {
         assert!(secrets.keys.public() == keys.public(), "the private key is another");
         let before = std::mem::take(&mut secrets.terminals);
         secrets.terminals = terminals(&keys, &before);
-        let terminals = secrets.terminals.iter();
-        let owner = |(&key, terminal): (_, &Terminal)| Owner {
-            name: terminal.name.clone(),
-            key: Some(key),
-        };
-        let owners: Vec<Owner> = terminals.map(owner).collect();
         let is_other = |key: &PublicKey| match (before.get(key), secrets.terminals.get(key)) {
             (Some(old), Some(new)) => !old.is_like(new),
             (_, _) => true,
@@ -176,7 +170,11 @@ impl Hub {
         self.table.forget_answers(is_other);
         secrets.keys = keys.clone();
         self.config.security = Security::Noise(keys);
-        self.table.keep_only(&owners)
+        let terminals = &secrets.terminals;
+        self.table.end_all(|owner| {
+            let terminal = owner.key.and_then(|key| terminals.get(&key));
+            terminal.is_none_or(|terminal| terminal.name != owner.name)
+        })
     }
 
     /// Returns when [`handle_timeout`](Self::handle_timeout) must be called next.

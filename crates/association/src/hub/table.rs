@@ -330,9 +330,8 @@ impl Table {
         }
     }
 
-    /// Ends the associations of all terminals that are not among `owners`; returns them.
-    pub(super) fn keep_only(&mut self, owners: &[Owner]) -> Vec<PeerId> {
-        let gone = |owner: &Owner| !owners.contains(owner);
+    /// Ends the associations of all terminals that are `gone`; returns them.
+    pub(super) fn end_all(&mut self, gone: impl Fn(&Owner) -> bool) -> Vec<PeerId> {
         let ended: Vec<PeerId> =
             self.peers.iter().filter(|(_, peer)| gone(&peer.owner)).map(|(&id, _)| id).collect();
         for &id in &ended {

@@ -74,8 +74,9 @@ pub(super) struct Idle {
 
 /// Memory and processor time of a hub with many terminals
 ///
-/// A gateway's process for each terminal, on the loopback interface: start-up of all, the hub's
-/// cost of idle ones, requests at some of them, and a reload. Prints JSON on standard output.
+/// The hub is a gateway's process, the terminals run in one other, on the loopback interface:
+/// start-up of all, the hub's cost of idle ones, requests at some of them, a reload, and a restart
+/// of the hub. Prints JSON on standard output.
 #[derive(clap::Args)]
 #[command(after_help = "Example: bentpipe bench scale --terminals 100 --active 20")]
 pub(super) struct Scale {
