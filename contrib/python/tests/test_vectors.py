@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bentpipe_peer import frames, noise, segment, suites
+from bentpipe_peer import frames, noise, repair, segment, suites
 from bentpipe_peer.association import PROLOGUE, HubAssociations, Identity
 from bentpipe_peer.datagram import (Header, HelloPayload, Kind, Limits, Suite, WelcomePayload,
                                     handshake_header)
@@ -198,6 +198,9 @@ def describe_segment(found: segment.Segment) -> Vector:
         for gap in gaps:
             del gap["missing"]
         out["USTAT"] = {"n_r": found.ustat.n_r, "gaps": gaps}
+    if found.repair:
+        out["REPAIR"] = {"packets": found.repair.packets, "key": found.repair.key,
+                         "symbol": found.repair.symbol.hex()}
     if found.note is not None:
         out["NOTE"] = found.note.hex()
     if found.payload is not None:
@@ -223,6 +226,9 @@ def test_segment(vector: Vector) -> None:
     found = segment.decode(data)
     assert describe_segment(found) == vector["parts"]
     assert found.encode() == data
+    if "covered" in vector and found.repair:
+        covered = [bytes.fromhex(payload) for payload in vector["covered"]]
+        assert repair.repair_symbol(found.number, covered, found.repair.key) == found.repair.symbol
 
 
 # Frames.
