@@ -64,6 +64,9 @@ impl Streams {
         self.rate = rate.or(self.rate);
         if before != (self.round_trip, self.rate) {
             self.size_pools();
+            if let Some(rate) = self.rate {
+                self.scheduler.set_rate(rate);
+            }
         }
     }
 
