@@ -8,6 +8,7 @@ use crate::enrolment::Registrations;
 use crate::forward::Forwarding;
 use crate::intercept::{self, HubRules, Interception, TerminalRules};
 use crate::observe::Observer;
+use crate::reload::proxies;
 use crate::service::Service;
 use crate::single::SingleGateway;
 use crate::state::State;
@@ -34,6 +35,8 @@ pub struct Addresses {
     pub socks5: Vec<SocketAddr>,
     /// For HTTP CONNECT.
     pub connect: Vec<SocketAddr>,
+    /// For DNS, by TCP and UDP.
+    pub dns: Vec<SocketAddr>,
     /// For intercepted connections.
     pub transparent: Vec<SocketAddr>,
     /// For metrics.
@@ -176,14 +179,16 @@ fn open_terminal(
     mut addresses: Addresses,
 ) -> Result<Gateway, Error> {
     let mut listeners = Vec::new();
-    for (key, kind, wanted, bound) in [
-        ("socks5.listen", Kind::Socks5, &section.socks5, &mut addresses.socks5),
-        ("connect.listen", Kind::HttpConnect, &section.connect, &mut addresses.connect),
-    ] {
+    for (key, kind, wanted) in proxies(section) {
+        let bound = match kind {
+            Kind::Socks5 => &mut addresses.socks5,
+            Kind::HttpConnect | Kind::Transparent => &mut addresses.connect,
+            Kind::Dns => &mut addresses.dns,
+        };
         for &address in wanted {
             let listener =
                 driver::bind(address, kind).map_err(|source| listen(key, address, source))?;
-            if !address.ip().is_loopback() {
+            if !address.ip().is_loopback() && kind != Kind::Dns {
                 let proxy = key.trim_end_matches(".listen");
                 tracing::warn!(%address, "{proxy} has no authentication: every host that reaches this address can use it");
             }

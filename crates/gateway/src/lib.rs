@@ -40,6 +40,7 @@
 
 mod check;
 mod config;
+mod dns;
 pub mod doctor;
 mod driver;
 mod engine;
@@ -74,7 +75,7 @@ pub use check::{Warning, check};
 pub(crate) use config::Terms;
 pub use config::{
     AcceptMode, AcceptRule, AcceptRules, ClassSection, Commitment, Config, ConfigError,
-    ConfirmSection, ControlSocket, Deprecated, Enrolment, FailSection, ForwardSection,
+    ConfirmSection, ControlSocket, Deprecated, DnsSection, Enrolment, FailSection, ForwardSection,
     HealthSection, HubAddress, HubSection, InterceptSection, KeySource, Limits, LinkSection,
     LogFormat, LogLevel, LogSection, Marking, Mistake, NoiseSection, PathSection, PeerKey,
     PlanSection, QuicMode, ResolverSection, Role, SecuritySection, ShareLimits, SingleSection,

@@ -46,7 +46,8 @@ pub(crate) fn needed(config: &Config) -> Vec<(Capability, &'static str)> {
                 needed.push((Capability::CAP_NET_RAW, what));
             }
             let proxies = section.socks5.iter().chain(&section.connect);
-            ports.extend(proxies.map(std::net::SocketAddr::port));
+            let dns = section.dns.iter().flat_map(|dns| &dns.listen);
+            ports.extend(proxies.chain(dns).map(std::net::SocketAddr::port));
         }
         Role::Single(_) => needed.push((Capability::CAP_NET_ADMIN, "[single]")),
         Role::Hub(section) => {

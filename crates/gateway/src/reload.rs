@@ -130,7 +130,7 @@ impl Gateway {
         self.engine.close_listeners(now, |listener| match listener.kind {
             // Without rules there are no new connections, and queued ones are accepted.
             Kind::Transparent => opened.is_some_and(|port| listener.address.port() != port),
-            Kind::Socks5 | Kind::HttpConnect => !proxies(section)
+            Kind::Socks5 | Kind::HttpConnect | Kind::Dns => !proxies(section)
                 .iter()
                 .any(|(_, kind, all)| *kind == listener.kind && all.contains(&listener.wanted)),
         });
@@ -207,10 +207,12 @@ impl Gateway {
 /// Returns the proxies' listeners: key, kind, and addresses.
 pub(crate) fn proxies(
     section: &TerminalSection,
-) -> [(&'static str, Kind, &[std::net::SocketAddr]); 2] {
+) -> [(&'static str, Kind, &[std::net::SocketAddr]); 3] {
+    let dns = section.dns.as_ref().map_or(&[][..], |dns| &dns.listen);
     [
         ("socks5.listen", Kind::Socks5, &section.socks5),
         ("connect.listen", Kind::HttpConnect, &section.connect),
+        ("dns.listen", Kind::Dns, dns),
     ]
 }
 

@@ -160,6 +160,18 @@ fn the_monitoring_pages_examples_are_taken() {
 }
 
 #[test]
+fn the_page_on_names_has_examples_that_are_taken() {
+    let blocks = blocks_of(include_str!("../../../docs/guide/names.md"));
+    let [terminal, hub] = blocks[..] else { panic!("two blocks") };
+    let config = Config::parse("t.toml", &format!("{}{terminal}", find("role = \"terminal\"")));
+    let Role::Terminal(section) = config.unwrap().role else { panic!("a terminal") };
+    assert!(section.dns.unwrap().placeholders.is_some());
+    let config = Config::parse("hub.toml", &format!("{}{hub}", find("role = \"hub\"")));
+    let Role::Hub(section) = config.unwrap().role else { panic!("a hub") };
+    assert_eq!(section.name_servers.len(), 1);
+}
+
+#[test]
 fn the_page_on_plans_has_a_hub_for_ten_sites() {
     let page = include_str!("../../../docs/guide/plans.md");
     let [hub] = blocks_of(page)[..] else { panic!("one block") };
@@ -272,7 +284,8 @@ fn keys_of(page: &str) -> Vec<(String, String)> {
 fn every_key_of_the_tables_is_known() {
     let failover = include_str!("../../../docs/guide/failover.md");
     let other_traffic = include_str!("../../../docs/guide/other-traffic.md");
-    for (page, least) in [(GUIDE, 70), (failover, 20), (other_traffic, 14)] {
+    let names = include_str!("../../../docs/guide/names.md");
+    for (page, least) in [(GUIDE, 70), (failover, 20), (other_traffic, 14), (names, 7)] {
         let keys = keys_of(page);
         for (table, key) in &keys {
             let known = ["terminal", "hub"].iter().any(|role| is_known(role, table, key));

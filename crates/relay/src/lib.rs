@@ -105,8 +105,8 @@ pub use scheduler::{Level, Service};
 pub use share::share_memory;
 pub use tap::{Direction, Tap, Tapped};
 pub use target::{
-    Destination, DisconnectReason, Event, OpenError, Priority, RefuseReason, ResetReason,
-    StreamError, StreamId, Target,
+    Destination, DisconnectReason, Event, NAME_SERVERS, OpenError, Priority, RefuseReason,
+    ResetReason, StreamError, StreamId, Target,
 };
 
 pub use xstp::session::PathMetrics;

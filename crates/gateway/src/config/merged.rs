@@ -98,9 +98,11 @@ fn path_like(old: &PathSection, new: &[PathSection]) -> PathSection {
 }
 
 fn terminal(old: &TerminalSection, new: &TerminalSection) -> TerminalSection {
-    let TerminalSection { name: _, accept, socks5, connect, intercept } = new.clone();
+    // The forwarder keeps its sockets and its cache.
+    let TerminalSection { name: _, accept, socks5, connect, intercept, dns: _ } = new.clone();
     let intercept: Option<InterceptSection> = intercept;
-    TerminalSection { name: old.name.clone(), accept, socks5, connect, intercept }
+    let (name, dns) = (old.name.clone(), old.dns.clone());
+    TerminalSection { name, accept, socks5, connect, intercept, dns }
 }
 
 fn hub(old: &HubSection, new: &HubSection, same_security: bool) -> HubSection {

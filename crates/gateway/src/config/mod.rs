@@ -21,6 +21,7 @@
 //! ```
 
 mod accept;
+mod dns;
 mod drop_ins;
 mod entries;
 mod fail;
@@ -62,6 +63,8 @@ use std::path::{Path, PathBuf};
 use units::Span;
 
 pub use accept::{AcceptMode, AcceptRule, AcceptRules, ConfirmSection, WhenFull};
+pub use dns::DnsSection;
+pub(crate) use dns::MAX_DNS_LISTENERS;
 pub use paths::{HealthSection, PathSection};
 pub(crate) use paths::{MAX_PATHS, terminal_of};
 pub use plans::{ClassSection, Commitment, PlanSection};
@@ -173,6 +176,8 @@ pub struct TerminalSection {
     pub connect: Vec<SocketAddr>,
     /// Transparent interception; `None`: off.
     pub intercept: Option<InterceptSection>,
+    /// DNS forwarder; `None`: there is none.
+    pub dns: Option<DnsSection>,
 }
 
 /// Transparent interception at a terminal.
@@ -241,6 +246,8 @@ pub struct HubSection {
     pub classes: Vec<ClassSection>,
     /// Mark, routing table and rule priority, where they are not the defaults.
     pub marking: Marking,
+    /// Name servers that answer terminals' DNS forwarders; empty: those are refused.
+    pub name_servers: Vec<SocketAddr>,
 }
 
 /// The source address of connections to servers.
@@ -329,6 +336,7 @@ impl Default for HubSection {
             plans: Vec::new(),
             classes: Vec::new(),
             marking: Marking::default(),
+            name_servers: Vec::new(),
         }
     }
 }

@@ -9,7 +9,7 @@ use super::{
     LinkSection, Marking, ResolverSection, Role, SecuritySection, SourceMode, TerminalEntry,
     TerminalSection, terminal_of,
 };
-use super::{accept, fail, forward, limits, paths, plans, quic, reach, resolver, terminals};
+use super::{accept, dns, fail, forward, limits, paths, plans, quic, reach, resolver, terminals};
 use crate::intercept::{PortRange, Prefix};
 use relay::Control;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -264,12 +264,14 @@ fn read_terminal(
         Some(section) => read_intercept(reader, section, forward).map(Some),
         None => Some(None),
     };
+    let dns = dns::read_forwarder(reader, top);
     let terminal = TerminalSection {
         name: name?,
         accept: accept?,
         socks5: socks5?,
         connect: connect?,
         intercept: intercept?,
+        dns: dns?,
     };
     let listeners = terminal.socks5.len() + terminal.connect.len();
     if listeners > MAX_PROXY_LISTENERS {
@@ -351,7 +353,8 @@ fn read_hub(
     // Services on the hub itself are not meant for the terminals' clients. A hub that listens on
     // loopback serves only its own machine.
     let guarded = link.is_some_and(|link| !link.listen.ip().is_loopback());
-    let usual = HubSection { guarded, ..HubSection::default() };
+    let name_servers = dns::read_servers(reader, top)?;
+    let usual = HubSection { guarded, name_servers, ..HubSection::default() };
     let plans = plans::read_plans(reader, top, link);
     let classes = plans::read_classes(reader, top);
     let known = plans.as_deref().unwrap_or_default();
@@ -390,6 +393,7 @@ fn read_hub(
         plans: plans?,
         classes: classes?,
         marking: marking?,
+        name_servers: usual.name_servers,
     })
 }
 

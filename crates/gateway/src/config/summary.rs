@@ -136,6 +136,9 @@ fn terminal(
             writeln!(f, "{name} proxy on {address}")?;
         }
     }
+    for address in section.dns.iter().flat_map(|dns| &dns.listen) {
+        writeln!(f, "DNS forwarder on {address}")?;
+    }
     if let Some(intercept) = &section.intercept {
         writeln!(f, "TCP connections from {} are intercepted", intercept.interfaces.join(", "))?;
         if !intercept.include.is_empty() || !intercept.include_ports.is_empty() {

@@ -307,7 +307,7 @@ fn unknown_keys_are_reported_with_the_known_ones() {
     assert_eq!(
         error_for(TERMINAL, "[link]", "sekurity = \"none\"\n[link]"),
         "g.toml:3: sekurity: found an unknown key, expected one of accept, \
-         accept_rule, connect, control, fail, forward, health, intercept, limits, link, log, \
+         accept_rule, connect, control, dns, fail, forward, health, intercept, limits, link, log, \
          metrics, name, path, private_key, private_key_file, resolver, role, security, socks5, \
          state, user"
     );

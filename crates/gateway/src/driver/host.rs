@@ -26,6 +26,7 @@ impl Host for KernelHost {
         let interest = match source {
             Source::Connection(_) => Interest::READABLE | Interest::WRITABLE,
             Source::Datagrams(_)
+            | Source::NameQueries(_)
             | Source::Names
             | Source::HeldSyns
             | Source::Packets

@@ -47,11 +47,14 @@ const STOP: Token = Token(1);
 const NAMES: Token = Token(2);
 const HELD_SYNS: Token = Token(3);
 const PACKETS: Token = Token(4);
+/// First token of sockets for DNS queries.
+const NAME_QUERIES: usize = 1 << 7;
 /// First token of datagram sockets; listeners and connections follow.
 const DATAGRAMS: usize = 1 << 8;
 const LISTENERS: usize = 1 << 10;
 const CONNECTIONS: usize = 1 << 11;
 const _: () = assert!(crate::config::MAX_PATHS <= LISTENERS - DATAGRAMS);
+const _: () = assert!(crate::config::MAX_DNS_LISTENERS <= DATAGRAMS - NAME_QUERIES);
 const _: () = assert!(crate::engine::MAX_LISTENERS <= CONNECTIONS - LISTENERS);
 
 /// The readiness loop.
@@ -283,6 +286,7 @@ fn token(source: Source) -> Token {
         Source::Names => NAMES,
         Source::HeldSyns => HELD_SYNS,
         Source::Packets => PACKETS,
+        Source::NameQueries(number) => Token(NAME_QUERIES + number),
         Source::Datagrams(number) => Token(DATAGRAMS + number),
         Source::Listener(number) => Token(LISTENERS + number),
         Source::Connection(number) => Token(CONNECTIONS + number),
@@ -296,7 +300,8 @@ fn source(token: Token) -> Source {
         PACKETS => Source::Packets,
         Token(number @ CONNECTIONS..) => Source::Connection(number - CONNECTIONS),
         Token(number @ LISTENERS..) => Source::Listener(number - LISTENERS),
-        Token(number) => Source::Datagrams(number.saturating_sub(DATAGRAMS)),
+        Token(number @ DATAGRAMS..) => Source::Datagrams(number - DATAGRAMS),
+        Token(number) => Source::NameQueries(number.saturating_sub(NAME_QUERIES)),
     }
 }
 
@@ -310,6 +315,7 @@ mod tests {
         let numbered = many.iter().flat_map(|&number| {
             [Source::Datagrams(number), Source::Listener(number), Source::Connection(number)]
         });
+        let numbered = numbered.chain([0, 1, 15].map(Source::NameQueries));
         for one in numbered.chain([Source::Names, Source::HeldSyns, Source::Packets]) {
             assert_eq!(source(token(one)), one);
         }

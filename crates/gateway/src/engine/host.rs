@@ -31,6 +31,8 @@ pub(crate) struct SocketId(pub(crate) i32);
 pub(crate) enum Source {
     /// The datagram socket with this number.
     Datagrams(usize),
+    /// The socket with this number, for DNS queries.
+    NameQueries(usize),
     /// Answers of the resolver.
     Names,
     /// The log of SYNs that are held.

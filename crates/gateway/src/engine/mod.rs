@@ -28,6 +28,7 @@ pub(crate) mod single;
 mod terminal;
 mod transfer;
 
+use crate::dns::AddressNames;
 use crate::forward::{ForwardError, Forwarding};
 use crate::observe::AssociationCounters;
 use crate::report::{Counters, PeerReport, Traffic, UdpCounters};
@@ -180,6 +181,9 @@ impl Engine {
         state: State,
     ) -> io::Result<Self> {
         let mut core = transfer::connections::Core::new(relays, platform, limits.clone(), now);
+        if let Some(dns) = &config.dns {
+            core.names = AddressNames::new(dns.placeholders, dns.open_by_name);
+        }
         let host = &mut *core.host;
         let terminal = Terminal::open(host, config, (limits, fail), (listeners, gate))?;
         Ok(Self::Terminal(Box::new(Pair::new(core, link_sockets, terminal, state)?)))

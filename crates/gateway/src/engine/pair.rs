@@ -20,7 +20,7 @@ use crate::engine::transfer::connections::Core;
 use crate::forward::Homes;
 use crate::forward::packet::Ends;
 use crate::host::{HostAddresses, LOOK};
-use crate::observe::AssociationCounters;
+use crate::observe::{AssociationCounters, DnsStatus};
 use crate::report::{Counters, PeerReport, Traffic, UdpCounters};
 use crate::state::State;
 use crate::{Commitment, Config};
@@ -103,6 +103,12 @@ pub(crate) trait Role: Debug + Send {
     /// Returns the rates that its plans commit.
     fn commitments(&self) -> &[Commitment] {
         &[]
+    }
+
+    /// Returns the counters of the DNS forwarder, if it has one.
+    fn dns(&self, core: &Core<Self::Stage>) -> Option<DnsStatus> {
+        let _ = core;
+        None
     }
 
     /// Whether the packet filter is to be changed.
@@ -371,7 +377,9 @@ impl<R: Role> Machine for Pair<R> {
         self.core.now = now;
         match source {
             Source::Names => self.names_answered = true,
-            Source::HeldSyns | Source::Listener(_) => self.role.handle_readiness(source),
+            Source::HeldSyns | Source::Listener(_) | Source::NameQueries(_) => {
+                self.role.handle_readiness(source);
+            }
             Source::Packets => {
                 if let Some(tunnel) = &mut self.tunnel {
                     tunnel.readable = true;

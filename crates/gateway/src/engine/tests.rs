@@ -6,6 +6,7 @@ mod drain;
 mod ends;
 mod failing;
 mod families;
+mod forwarder;
 mod harness;
 mod hub_names;
 mod interfaces;

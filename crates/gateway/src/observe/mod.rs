@@ -28,8 +28,8 @@ pub use former_names::to_json;
 pub use histogram::Histogram;
 pub use question::VERSION as CONTROL_VERSION;
 pub use status::{
-    CommitmentStatus, ConnectionStatus, Counted, GatewayStatus, LoopStatus, Page, PathCounters,
-    ProcessStatus, ResolverStatus, Status, TerminalStatus,
+    CommitmentStatus, ConnectionStatus, Counted, DnsStatus, GatewayStatus, LoopStatus, Page,
+    PathCounters, ProcessStatus, ResolverStatus, Status, TerminalStatus,
 };
 
 #[cfg(any(test, feature = "fuzzing"))]

@@ -61,6 +61,9 @@ pub struct Counted {
     pub traffic: Traffic,
     /// Counters of name resolution.
     pub resolver: ResolverStatus,
+    /// Counters of a terminal's DNS forwarder, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dns: Option<DnsStatus>,
     /// Committed rates of a hub's plans; empty without configured rates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commitments: Vec<CommitmentStatus>,
@@ -119,6 +122,41 @@ pub struct ResolverStatus {
     pub cached: u64,
     /// Durations of queries that were looked up and answered.
     pub latency: super::Histogram,
+}
+
+/// Counters of a terminal's DNS forwarder.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct DnsStatus {
+    /// Messages of clients.
+    pub queries: u64,
+    /// Responses from the cache.
+    pub hits: u64,
+    /// Of these, expired ones.
+    pub stale: u64,
+    /// Look-ups begun at the hub's name servers.
+    pub lookups: u64,
+    /// Of these, renewals of responses that were about to expire.
+    pub prefetches: u64,
+    /// Responses with a placeholder, or without records beside one.
+    pub placeholders: u64,
+    /// Connections opened by name instead of by address.
+    pub opened_by_name: u64,
+    /// Look-ups that failed, or that the name servers could not answer.
+    pub failures: u64,
+    /// Look-ups without a response in time.
+    pub timeouts: u64,
+    /// Queries and look-ups above the limits.
+    pub refused: u64,
+    /// Malformed messages of clients, and those that are no queries.
+    pub bad_queries: u64,
+    /// Malformed responses, and those with another id or question.
+    pub bad_responses: u64,
+    /// Look-ups in flight.
+    pub in_flight: u64,
+    /// Responses in the cache.
+    pub cached: u64,
+    /// Memory of the cache, octets.
+    pub cache_bytes: u64,
 }
 
 /// Path of one terminal, as measured at this side.

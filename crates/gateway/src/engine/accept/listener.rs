@@ -15,6 +15,8 @@ pub(crate) enum Kind {
     Socks5,
     /// HTTP CONNECT.
     HttpConnect,
+    /// DNS.
+    Dns,
 }
 
 /// A listening socket.

@@ -78,6 +78,7 @@ impl Pair<Hub> {
         hub.source = section.source;
         hub.source_addresses = SourceAddresses::new(&section.source_addresses);
         hub.classes = Classes::new(&section.classes);
+        hub.name_servers.clone_from(&section.name_servers);
         self.core.relays.set_plans(section);
         hub.commitments = commitments(&config.link, section);
         if let Some(admission) = admission {

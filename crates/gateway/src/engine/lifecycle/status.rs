@@ -19,6 +19,7 @@ impl<R: Role> Observed for Pair<R> {
             association: core.relays.association(),
             traffic,
             resolver: core.resolver.status(),
+            dns: self.role.dns(core),
             commitments: self.role.commitments().iter().map(CommitmentStatus::of).collect(),
             single: None,
         }

@@ -33,6 +33,7 @@ impl Observed for Single {
             association: AssociationCounters::default(),
             traffic: Traffic::default(),
             resolver: ResolverStatus::default(),
+            dns: None,
             commitments: Vec::new(),
             single: Some(self.report.clone()),
         }

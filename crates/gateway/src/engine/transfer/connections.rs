@@ -1,6 +1,7 @@
 //! Table of connections, their turns and their ends.
 
 use crate::Limits;
+use crate::dns::AddressNames;
 use crate::engine::defect::{self, Defect};
 use crate::engine::host::{Close, Host, Socket, Source};
 use crate::engine::limits::rates::Quotas;
@@ -44,6 +45,8 @@ pub(crate) struct Core<S> {
     /// Rates of new connections of each terminal or client.
     pub(crate) quotas: Quotas,
     pub(crate) resolver: Resolver,
+    /// Names of addresses, at a terminal with a DNS forwarder.
+    pub(crate) names: AddressNames,
     /// Time of the last call.
     pub(crate) now: Instant,
     /// Whether a connection has closed since accepting was paused.
@@ -80,6 +83,7 @@ impl<S: Stage> Core<S> {
             deadlines: Deadlines::default(),
             quotas: Quotas::default(),
             resolver: Resolver::new(platform.lookups),
+            names: AddressNames::default(),
             now,
             room_again: false,
             draining: false,

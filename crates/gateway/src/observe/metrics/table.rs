@@ -86,6 +86,36 @@ pub(super) const WHOLE: &[Whole] = &[
     ("bentpipe_resolver_cached_names", Gauge, "Names in the cache.", |s| {
         num(s.counted.resolver.cached)
     }),
+    ("bentpipe_dns_queries_total", Counter, "Messages to the DNS forwarder.", |s| {
+        s.counted.dns.as_ref().map(|dns| dns.queries as f64)
+    }),
+    ("bentpipe_dns_cache_hits_total", Counter, "DNS responses from the cache.", |s| {
+        s.counted.dns.as_ref().map(|dns| dns.hits as f64)
+    }),
+    ("bentpipe_dns_stale_responses_total", Counter, "Expired DNS responses.", |s| {
+        s.counted.dns.as_ref().map(|dns| dns.stale as f64)
+    }),
+    ("bentpipe_dns_lookups_total", Counter, "DNS look-ups at the hub.", |s| {
+        s.counted.dns.as_ref().map(|dns| dns.lookups as f64)
+    }),
+    ("bentpipe_dns_prefetches_total", Counter, "DNS look-ups before a response expires.", |s| {
+        s.counted.dns.as_ref().map(|dns| dns.prefetches as f64)
+    }),
+    ("bentpipe_dns_placeholders_total", Counter, "DNS responses with placeholders.", |s| {
+        s.counted.dns.as_ref().map(|dns| dns.placeholders as f64)
+    }),
+    ("bentpipe_dns_opened_by_name_total", Counter, "Connections opened by name at the hub.", |s| {
+        s.counted.dns.as_ref().map(|dns| dns.opened_by_name as f64)
+    }),
+    ("bentpipe_dns_lookups_in_flight", Gauge, "DNS look-ups in flight.", |s| {
+        s.counted.dns.as_ref().map(|dns| dns.in_flight as f64)
+    }),
+    ("bentpipe_dns_cached_responses", Gauge, "DNS responses in the cache.", |s| {
+        s.counted.dns.as_ref().map(|dns| dns.cached as f64)
+    }),
+    ("bentpipe_dns_cache_bytes", Gauge, "Memory of the DNS cache.", |s| {
+        s.counted.dns.as_ref().map(|dns| dns.cache_bytes as f64)
+    }),
     ("bentpipe_proxy_bad_requests_total", Counter, "Malformed proxy requests.", |s| {
         num(s.counted.connections.bad_requests)
     }),
@@ -284,6 +314,22 @@ pub(super) const WORDED: &[Worded] = &[
                 ("no_answer", resolver.no_answer),
                 ("refused", resolver.refused),
                 ("cancelled", resolver.cancelled),
+            ]
+        },
+    },
+    Worded {
+        name: "bentpipe_dns_failures_total",
+        kind: Counter,
+        help: "DNS queries and look-ups without a response, by reason.",
+        label: "reason",
+        values: |s| {
+            let Some(dns) = &s.counted.dns else { return Vec::new() };
+            vec![
+                ("failed", dns.failures - dns.timeouts.min(dns.failures)),
+                ("timed_out", dns.timeouts),
+                ("refused", dns.refused),
+                ("bad_query", dns.bad_queries),
+                ("bad_response", dns.bad_responses),
             ]
         },
     },

@@ -77,6 +77,7 @@ pub(crate) fn example() -> Status {
                 refused: 2,
                 ..Default::default()
             },
+            dns: Some(crate::observe::DnsStatus { queries: 9, stale: 3, ..Default::default() }),
             commitments: vec![CommitmentStatus {
                 direction: "down",
                 plan: None,

@@ -280,6 +280,7 @@ impl World {
                 Kind::Transparent => 9999,
                 Kind::Socks5 => 1080,
                 Kind::HttpConnect => 8080,
+                Kind::Dns => 53,
             };
             let address = SocketAddr::from(([127, 0, 0, 1], port));
             let mut net = self.net.net();
