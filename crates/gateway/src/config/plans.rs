@@ -112,8 +112,9 @@ pub(crate) fn for_relay(plans: &[PlanSection], terminals: &[TerminalEntry]) -> P
             number.or_else(|| all.terminals.get(&entry.name).copied())
         };
         let first = super::terminal_of(&entry.name);
+        let is_further = first != entry.name;
         let of_first = || terminals.iter().find(|other| other.name == first).and_then(own);
-        if let Some(number) = own(entry).or_else(of_first) {
+        if let Some(number) = own(entry).or_else(|| is_further.then(of_first).flatten()) {
             all.terminals.insert(entry.name.clone(), number);
         }
     }
