@@ -199,6 +199,7 @@ fn a_hub_sends_padding_unless_it_is_switched_off() {
 }
 
 mod accept;
+mod dns;
 mod drop_ins;
 mod forward;
 mod paths;
@@ -320,7 +321,7 @@ fn unknown_keys_are_reported_with_the_known_ones() {
     assert_eq!(
         error_for(HUB, "[link]", "[socks5]\nlisten = \"127.0.0.1:1080\"\n[link]"),
         "g.toml:3: socks5: found an unknown key, expected one of class, \
-         control, forward, hub, limits, link, log, mac, metrics, plan, private_key, \
+         control, dns, forward, hub, limits, link, log, mac, metrics, plan, private_key, \
          private_key_file, resolver, role, security, state, terminal, user"
     );
 }

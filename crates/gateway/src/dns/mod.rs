@@ -42,19 +42,8 @@ const PLACEHOLDER_TTL: Span = Span::from_secs(10);
 const LIMIT: Span = Span::from_secs(10);
 /// Domains whose names no public name server knows, or that are not opened by name
 /// (RFC 6761, 6762, 7686, 8375, 9476).
-const SPECIAL: [&str; 11] = [
-    "alt",
-    "arpa",
-    "example",
-    "home",
-    "internal",
-    "invalid",
-    "lan",
-    "local",
-    "localhost",
-    "onion",
-    "test",
-];
+const SPECIAL: [&str; 9] =
+    ["alt", "arpa", "home", "internal", "invalid", "lan", "local", "localhost", "onion"];
 
 /// Where a response goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -290,8 +290,8 @@ fn serve(network: &TestNetwork) -> Result<Arc<AtomicU64>, LabError> {
         count.fetch_add(1, Ordering::Relaxed);
         let size = if head.starts_with(b"GET /page") { PAGE } else { 2 };
         let head = format!(
-            "HTTP/1.1 200 OK\r\nContent-Length: {size}\r\nCache-Control: max-age=600\r\n\
-             Connection: close\r\n\r\n"
+            "HTTP/1.1 200 OK\r\nContent-Length: {size}\r\nConnection: close\r\n\
+             Expires: Fri, 01 Jan 2100 00:00:00 GMT\r\n\r\n"
         );
         stream.write_all(&[head.as_bytes(), &vec![b'x'; size]].concat())
     });

@@ -5,11 +5,12 @@ use crate::dns::fuzzing::{answer, query};
 use crate::engine::{SocketId, Source};
 use std::net::SocketAddr;
 
-/// Counters of queries and replies, and what each connection of the name server has received.
+/// Counters of clients' queries, of their replies, and of the name server's responses.
 #[derive(Debug, Default)]
 pub(in crate::simulation) struct NameService {
     pub(in crate::simulation) queries: u64,
     pub(in crate::simulation) replies: u64,
+    pub(in crate::simulation) responses: u64,
 }
 
 impl Net {
@@ -55,6 +56,7 @@ impl Net {
                 if self.rng.chance(0.1) {
                     return;
                 }
+                self.name_service.responses += 1;
                 let (code, ttl) = (self.rng.below(256) as u8, self.rng.below(20) as u8);
                 let answer = answer(octets[2..length].to_vec(), code, ttl);
                 let framed = [&(answer.len() as u16).to_be_bytes(), &answer[..]].concat();
