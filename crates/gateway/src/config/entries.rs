@@ -361,12 +361,14 @@ fn hub_entries(all: &mut Entries, section: &HubSection) {
         destinations: Destinations { allow, deny },
         guarded,
         terminals,
+        shards,
         mac,
         plans,
         classes,
         marking,
     } = section;
     put(all, "role", "hub".into());
+    put(all, "hub.shards", shards.to_string());
     put(all, "mac.socket", optional(mac.as_ref().map(|path| path.display()), "none"));
     put(all, "hub.id", id.clone());
     put(all, "hub.source", source_word(*source).into());

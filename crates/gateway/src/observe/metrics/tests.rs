@@ -83,6 +83,7 @@ pub(crate) fn example() -> Status {
                 committed_bits_per_second: 24_000_000,
                 max_bits_per_second: 19_000_000,
             }],
+            shards: Vec::new(),
             single: None,
         },
         terminals: vec![terminal("boat"), terminal("a \"b\\\nc} 1\n# TYPE")],
