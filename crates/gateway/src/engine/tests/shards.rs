@@ -196,8 +196,11 @@ fn a_capture_and_metrics_are_of_all_shards() {
     let mut streams = bed.connect(echo());
     let mut client = bed.control();
     assert_eq!(client.ask(r#"{"ask":"capture","count":200}"#)["answer"], "capture");
-    let text = "a secret".repeat(20_000);
-    streams.iter_mut().for_each(|stream| exchange(stream, text.as_bytes()));
+    // Some packets of each terminal after another, more than 200 in all.
+    let text = "a secret".repeat(500);
+    for _ in 0..20 {
+        streams.iter_mut().for_each(|stream| exchange(stream, text.as_bytes()));
+    }
     let mut file = Vec::new();
     client.read_to_end(&mut file);
     let (mut packets, mut terminals) = (0, std::collections::BTreeSet::new());
