@@ -3,6 +3,7 @@
 use crate::capabilities::Capabilities;
 use crate::channel::Channel;
 use crate::keys::{PublicKey, Security};
+use crate::part::Part;
 use units::{BitRate, Instant, Span};
 
 /// Limits of a side that it announces in the handshake.
@@ -64,6 +65,8 @@ pub struct Config {
     /// Maximum rate of all Cookies of a hub, and of all its Unknowns, in bits per second of IP
     /// packets: they are sent to unvalidated sources.
     pub answer_rate: BitRate,
+    /// The part of a hub that this is.
+    pub part: Part,
     /// Age at which a terminal renews its keys, in suites with secret keys.
     pub renew_after: Span,
     /// Number of datagrams in either direction after which it renews them at any age.
@@ -89,6 +92,7 @@ impl Config {
             max_pending: 64,
             pending_lifetime: Span::from_secs(15),
             answer_rate: BitRate::from_mbps(1),
+            part: Part::default(),
             renew_after: Span::from_secs(120),
             renew_after_datagrams: 1 << 28,
             previous_lifetime: Span::from_secs(60),

@@ -10,6 +10,7 @@ use crate::intercept::{self, HubRules, Interception, TerminalRules};
 use crate::observe::Observer;
 use crate::reload::proxies;
 use crate::service::Service;
+use crate::sharded::ShardedHub;
 use crate::single::SingleGateway;
 use crate::state::State;
 use crate::syn_gate::{self, ActiveGate};
@@ -17,7 +18,7 @@ use crate::{
     Config, Deprecated, Error, HubAddress, HubSection, InterceptSection, LinkSection, PathSection,
     QuicMode, Report, Role, SourceMode, Stop, SystemEntropy, TerminalSection, privileges,
 };
-use relay::{Control, RelayConfig};
+use relay::{Control, Part, RelayConfig, Security};
 use rt::Clock;
 use std::collections::BTreeSet;
 use std::io;
@@ -78,6 +79,13 @@ pub fn run(config: &Config, file: Option<&Path>, stop: &Stop) -> Result<Report, 
         tracing::warn!(line, "configuration key {former} is deprecated, use {present}");
     }
     match &config.role {
+        Role::Hub(hub) if hub.shards > 1 => {
+            let mut hub = ShardedHub::open_then(config, || privileges::drop_unneeded(config))?;
+            if let Some(file) = file {
+                hub = hub.reloading_from(file.to_owned());
+            }
+            hub.run(stop)
+        }
         Role::Terminal(_) | Role::Hub(_) => {
             let mut gateway = Gateway::open_then(config, || privileges::drop_unneeded(config))?;
             if let Some(file) = file {
@@ -110,6 +118,9 @@ impl Gateway {
     /// As [`Gateway::open`]; calls `bound` after the datagram sockets are open and before the first
     /// thread starts.
     fn open_then(config: &Config, bound: impl FnOnce()) -> Result<Self, Error> {
+        if config.shards() > 1 {
+            return Err(Error::Shards);
+        }
         let descriptors = driver::raise_descriptor_limit();
         if descriptors < engine::descriptors_for(config.limits.connections, 1) {
             tracing::warn!(descriptors, "fewer descriptors than limits.connections needs");
@@ -157,17 +168,27 @@ impl Gateway {
             tracing::warn!(%error, "the interception was not removed completely");
         }
         result?;
-        Ok(Report {
-            role: self.role,
-            seconds: clock.now().as_secs_f64(),
-            controller: self.controller.name(),
-            peers: self.engine.take_peers(),
-            connections: self.engine.counters().clone(),
-            udp: self.engine.udp_counters(),
-            association: self.engine.association(),
-            traffic: self.engine.traffic(),
-            single: None,
-        })
+        let report = report_of(&mut self.engine, self.role, self.controller.name());
+        Ok(Report { seconds: clock.now().as_secs_f64(), ..report })
+    }
+}
+
+/// Returns the report of an engine that has ended, without the time.
+pub(crate) fn report_of(
+    engine: &mut Engine,
+    role: &'static str,
+    controller: &'static str,
+) -> Report {
+    Report {
+        role,
+        seconds: 0.0,
+        controller,
+        peers: engine.take_peers(),
+        connections: engine.counters().clone(),
+        udp: engine.udp_counters(),
+        association: engine.association(),
+        traffic: engine.traffic(),
+        single: None,
     }
 }
 
@@ -252,28 +273,12 @@ fn open_hub(
     mut sockets: Vec<LinkSocket>,
     addresses: Addresses,
 ) -> Result<Gateway, Error> {
-    let interception = match section.source {
-        SourceMode::Own => None,
-        SourceMode::Client => {
-            let installed = Interception::hub(&hub_rules(section))?;
-            log_notes(&installed);
-            Some(installed)
-        }
-    };
-    let state = open_state(config);
+    let interception = open_hub_rules(section)?;
     let controller = config.link.controller;
-    let memory = section.memory(config.limits.memory);
     let socket = sockets.pop().ok_or(Error::NoPeer)?;
-    let mut relay = relay_config(config, &config.link);
-    relay.security = config.keys()?;
-    let mut relays = RelaySet::hub(&relay, &state, &memory, SystemEntropy);
-    relays.set_plans(section);
+    let security = (config.keys()?, Part::default());
+    let engine = hub_engine(&driver, config, section, socket, security)?;
     log_promises(config, section);
-    let admission = Admission::new(section, &config.limits).map_err(Error::Addresses)?;
-    let platform = (driver.platform()?, driver.now());
-    let mut engine =
-        Engine::hub(platform, relays, socket, section, admission, &config.limits, state)?;
-    engine.set_commitments(crate::config::commitments(&config.link, section));
     log_control(config);
     tracing::info!(?addresses, "hub");
     Ok(Gateway {
@@ -291,6 +296,39 @@ fn open_hub(
         role: "hub",
         controller,
     })
+}
+
+/// Installs the rules for servers' packets that `section` needs.
+pub(crate) fn open_hub_rules(section: &HubSection) -> Result<Option<Interception>, Error> {
+    match section.source {
+        SourceMode::Own => Ok(None),
+        SourceMode::Client => {
+            let installed = Interception::hub(&hub_rules(section))?;
+            log_notes(&installed);
+            Ok(Some(installed))
+        }
+    }
+}
+
+/// Opens the engine of a hub, or of a shard of one.
+pub(crate) fn hub_engine(
+    driver: &Driver,
+    config: &Config,
+    section: &HubSection,
+    socket: LinkSocket,
+    (security, part): (Security, Part),
+) -> Result<Engine, Error> {
+    let state = open_state(config);
+    let memory = section.memory(config.limits.memory);
+    let relay = RelayConfig { security, part, ..relay_config(config, &config.link) };
+    let mut relays = RelaySet::hub(&relay, &state, &memory, SystemEntropy);
+    relays.set_plans(section);
+    let admission = Admission::new(section, &config.limits).map_err(Error::Addresses)?;
+    let platform = (driver.platform()?, driver.now());
+    let mut engine =
+        Engine::hub(platform, relays, socket, section, admission, &config.limits, state)?;
+    engine.set_commitments(crate::config::commitments(&config.link, section));
+    Ok(engine)
 }
 
 pub(crate) fn transparent_listeners(section: &InterceptSection) -> Result<Vec<Listener>, Error> {
@@ -338,7 +376,7 @@ pub(crate) fn hub_rules(section: &HubSection) -> HubRules {
 }
 
 /// Opens the socket of a path.
-fn bind(path: &PathSection, host: &mut dyn Host) -> Result<LinkSocket, Error> {
+pub(crate) fn bind(path: &PathSection, host: &mut dyn Host) -> Result<LinkSocket, Error> {
     let key = if path.name.is_empty() { "link.listen" } else { "path.listen or path.interface" };
     LinkSocket::open(path, host).map_err(|source| listen(key, path.link.listen, source))
 }
@@ -438,7 +476,7 @@ pub(crate) fn log_promises(config: &Config, section: &HubSection) {
 }
 
 /// Logs the configured rates and the controller.
-fn log_control(config: &Config) {
+pub(crate) fn log_control(config: &Config) {
     let LinkSection { controller, rate_up, rate_down, .. } = &config.link;
     let rate = |rate: &Option<BitRate>| rate.map_or("auto".to_owned(), |rate| rate.to_string());
     tracing::info!(%controller, up = rate(rate_up), down = rate(rate_down), "rates");

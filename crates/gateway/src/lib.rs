@@ -64,6 +64,8 @@ mod reach;
 mod reload;
 mod report;
 mod service;
+mod sharded;
+mod shards;
 #[cfg(any(test, feature = "simulation"))]
 pub mod simulation;
 mod single;
@@ -93,5 +95,6 @@ pub use proxy::ClientProtocol;
 pub use reach::{Destinations, Rule};
 pub use relay::{PresharedKey, PrivateKey, PublicKey};
 pub use report::{Counters, PeerReport, Report, SingleReport, Traffic, UdpCounters};
+pub use sharded::ShardedHub;
 pub use single::SingleGateway;
 pub use stop::Stop;

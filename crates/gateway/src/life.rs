@@ -6,11 +6,9 @@
 //! ```
 
 use crate::driver;
-use crate::gateway::unix_seconds;
 use crate::service::handed;
 use crate::stop::Asked;
 use crate::{Error, Gateway, Role, Stop};
-use rt::Clock;
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -114,11 +112,7 @@ impl Gateway {
     fn store_registrations(&mut self, now: Instant) -> bool {
         let Role::Hub(hub) = &self.config.role else { return false };
         while let Some(registration) = self.engine.poll_registration() {
-            let known = hub.terminals.iter().find(|entry| *entry.name == *registration.name);
-            if let Some(entry) = known {
-                let unix_s = unix_seconds(&Clock::new(), Clock::new().now());
-                self.registrations.add(entry, &registration, unix_s);
-            }
+            self.registrations.take(hub, &registration);
         }
         self.registrations.poll(now, hub)
     }

@@ -1,7 +1,7 @@
 //! Configuration of a relay.
 
 use crate::PathMetrics;
-use association::{Capabilities, Limits, Security};
+use association::{Capabilities, Limits, Part, Security};
 use core::fmt;
 use core::str::FromStr;
 use units::{BitRate, Span};
@@ -143,6 +143,8 @@ pub struct RelayConfig {
     pub repair_percent: Option<u32>,
     /// Maximum number of terminals of a hub.
     pub max_terminals: usize,
+    /// The part of a hub that this is.
+    pub part: Part,
     /// Sequence number of each session's first packet, the same at both ends. Used by tests of
     /// sequence number wrap-around.
     pub first_number: Seq24,
@@ -178,6 +180,7 @@ impl RelayConfig {
             capabilities: Capabilities::ALL,
             repair_percent: None,
             max_terminals: 256,
+            part: Part::default(),
             first_number: Seq24::ZERO,
         };
         config.with_memory(128 << 20)

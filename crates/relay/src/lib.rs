@@ -92,8 +92,8 @@ mod target;
 mod tests;
 
 pub use association::{
-    Capabilities, Entropy, KeyTextError, Keys, KeysError, Known, PeerId, PresharedKey, PrivateKey,
-    PublicKey, Registration, Security, Transmit, TransmitBatch,
+    Capabilities, Entropy, KeyTextError, Keys, KeysError, Known, Part, PeerId, PresharedKey,
+    PrivateKey, PublicKey, Registration, Security, Transmit, TransmitBatch,
 };
 pub use config::{Control, IPV4_UDP, IPV6_UDP, MIN_MTU, RelayConfig, UnknownControl};
 pub use datagram::DatagramStatistics;

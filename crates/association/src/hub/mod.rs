@@ -23,7 +23,6 @@ use crate::noise;
 use crate::null;
 use crate::recent_senders::VerifiedSenders;
 use crate::response_limit::ResponseLimiter;
-use crate::source_limits::hash;
 use crate::wire::{Header, Kind, Sealed};
 use responses::ResponseQueue;
 use std::collections::BTreeMap;
@@ -100,8 +99,6 @@ pub struct Hub {
     unknowns: ResponseLimiter,
     /// Addresses from which terminals were received.
     acquainted: VerifiedSenders,
-    /// Key of the hashes of these addresses.
-    seed: u64,
     counters: Counters,
     /// Whether new associations are rejected.
     draining: bool,
@@ -122,10 +119,11 @@ impl Hub {
             }),
         };
         let seed = u64::from_be_bytes(draw(entropy.as_mut()));
+        // Every part sends Unknowns, and part 0 all Cookies.
+        let unknowns = config.answer_rate.mul_ratio(1, config.part.count().into());
         Self {
-            unknowns: ResponseLimiter::new(config.answer_rate, UNKNOWN, seed),
-            acquainted: VerifiedSenders::new(),
-            seed,
+            unknowns: ResponseLimiter::new(unknowns, UNKNOWN, seed),
+            acquainted: config.part.verified().unwrap_or_else(|| VerifiedSenders::new(seed)),
             config,
             entropy,
             secrets,
@@ -281,7 +279,7 @@ impl Hub {
         // The first datagram from a new address migrates the path. In the null suite anyone can
         // forge it; the tag of another suite prevents this.
         if (newest && self.table.moved(peer, index, from)) || first || renewed {
-            self.acquainted.put(hash(from.ip(), self.seed));
+            self.acquainted.put(from.ip());
         }
         Ok(HubReceived::Payload { peer, kind, payload, order, first, replaced })
     }
@@ -309,9 +307,14 @@ impl Hub {
                     return Err(OpenError::Tag);
                 }
                 let entropy = self.entropy.as_mut();
-                let known = self.acquainted.has(hash(from.ip(), self.seed));
+                let known = self.acquainted.has(from.ip());
                 let macs = &secrets.macs;
-                match secrets.admission.decide(now, (from, known), datagram, macs, entropy) {
+                let decision = match self.config.part.number() {
+                    0 => secrets.admission.decide(now, (from, known), datagram, macs, entropy),
+                    // Part 0 has decided.
+                    _ => AdmissionDecision::Accept,
+                };
+                match decision {
                     AdmissionDecision::Accept => {}
                     AdmissionDecision::Drop => return Err(OpenError::Busy),
                     AdmissionDecision::Suppress => {
@@ -329,7 +332,13 @@ impl Hub {
                 if self.answer_again(from, said) {
                     return Ok(HubReceived::Nothing);
                 }
-                (noise::hear(&keys, header, datagram, self.entropy.as_mut())?, said)
+                let heard = noise::hear(&keys, header, datagram, self.entropy.as_mut())?;
+                if let From::Key { key, .. } = &heard.from
+                    && let Some(part) = keys.other_part(*key, self.config.part.number())
+                {
+                    return Err(OpenError::OtherPart { part });
+                }
+                (heard, said)
             }
         };
         self.answer_hello(now, from, heard, said)
@@ -359,7 +368,7 @@ impl Hub {
         if said.timestamp <= before {
             return self.answer_stale(from, heard, before);
         }
-        let hub_index = self.table.free_index(self.entropy.as_mut());
+        let hub_index = self.table.free_index(&self.config.part, self.entropy.as_mut());
         let continues = self.table.find(&owner, said.continues);
         if self.draining && continues.is_none() {
             return Err(OpenError::Full);

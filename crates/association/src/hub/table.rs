@@ -12,7 +12,7 @@ use crate::config::{Config, Limits};
 use crate::entropy::{Entropy, draw};
 use crate::error::OpenError;
 use crate::keys::PublicKey;
-use crate::wire::INDEX_MASK;
+use crate::part::Part;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -360,12 +360,12 @@ impl Table {
         }
     }
 
-    /// Returns an unused index, which is never 0.
-    pub(super) fn free_index(&self, entropy: &mut dyn Entropy) -> u32 {
-        // There are 2²⁴ indices, of which at most a few hundred are used.
+    /// Returns an unused index of `part`, which is never 0.
+    pub(super) fn free_index(&self, part: &Part, entropy: &mut dyn Entropy) -> u32 {
+        // There are 2²⁴ indices, of which at most some thousand are used.
         loop {
-            let index = u32::from_be_bytes(draw(entropy)) & INDEX_MASK;
-            if index != 0 && !self.held.contains_key(&index) {
+            let index = part.index(u32::from_be_bytes(draw(entropy)));
+            if let Some(index) = index.filter(|index| !self.held.contains_key(index)) {
                 return index;
             }
         }

@@ -376,6 +376,7 @@ fn hub_entries(all: &mut Entries, section: &HubSection) {
         destinations: Destinations { allow, deny },
         guarded,
         terminals,
+        shards,
         mac,
         plans,
         classes,
@@ -384,6 +385,7 @@ fn hub_entries(all: &mut Entries, section: &HubSection) {
     } = section;
     put(all, "role", "hub".into());
     put(all, "dns.servers", list(name_servers));
+    put(all, "hub.shards", shards.to_string());
     put(all, "mac.socket", optional(mac.as_ref().map(|path| path.display()), "none"));
     put(all, "hub.id", id.clone());
     put(all, "hub.source", source_word(*source).into());

@@ -40,6 +40,7 @@ mod read;
 mod reader;
 mod resolver;
 mod security;
+mod shards;
 mod share;
 mod single;
 mod summary;
@@ -73,6 +74,7 @@ pub use quic::QuicMode;
 pub(crate) use read::MAX_PROXY_LISTENERS;
 pub use resolver::ResolverSection;
 pub use security::{KeySource, NoiseSection, PeerKey, SecuritySection};
+pub(crate) use shards::shard_of;
 pub(crate) use share::Terms;
 pub use share::{Enrolment, ShareLimits, TerminalEntry};
 pub use single::SingleSection;
@@ -237,6 +239,8 @@ pub struct HubSection {
     pub guarded: bool,
     /// Settings of single terminals.
     pub terminals: Vec<TerminalEntry>,
+    /// Number of shards: threads, each with the associations of some of the terminals.
+    pub shards: u32,
     /// The socket of a MAC scheduler that receives the number of connections of each terminal;
     /// `None`: not sent.
     pub mac: Option<PathBuf>,
@@ -332,6 +336,7 @@ impl Default for HubSection {
             destinations: Destinations::default(),
             guarded: false,
             terminals: Vec::new(),
+            shards: 1,
             mac: None,
             plans: Vec::new(),
             classes: Vec::new(),

@@ -62,7 +62,7 @@ pub(super) fn config(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Co
     let user = top.or(reader, "user", None, |r, i| user(r, i).map(Some));
     let role = match role {
         RoleWord::Terminal => read_terminal(reader, &mut top, forward.as_ref()).map(Role::Terminal),
-        RoleWord::Hub => read_hub(reader, &mut top, link.as_ref(), word).map(Role::Hub),
+        RoleWord::Hub => read_hub(reader, &mut top, link.as_ref(), word, &forward).map(Role::Hub),
         RoleWord::Single => unreachable!("it was read above"),
     };
     top.finish(reader);
@@ -347,6 +347,7 @@ fn read_hub(
     top: &mut Section<'_>,
     link: Option<&LinkSection>,
     word: Word,
+    forward: &Option<Option<ForwardSection>>,
 ) -> Option<HubSection> {
     const SOURCES: [(&str, SourceMode); 2] =
         [("own", SourceMode::Own), ("client", SourceMode::Client)];
@@ -373,6 +374,7 @@ fn read_hub(
     let destinations = reach::read_destinations(reader, &mut section);
     let guarded = reach::read_guarded(reader, &mut section, usual.guarded);
     let marking = read_marking(reader, &mut section);
+    let shards = super::shards::read(reader, &mut section, (link, word), (&mac, forward));
     let line = section.line();
     section.finish(reader);
     if source == Some(SourceMode::Client)
@@ -389,6 +391,7 @@ fn read_hub(
         destinations: destinations?,
         guarded: guarded?,
         terminals: terminals?,
+        shards: shards?,
         mac: mac?,
         plans: plans?,
         classes: classes?,

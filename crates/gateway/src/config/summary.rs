@@ -179,6 +179,9 @@ fn hub(f: &mut fmt::Formatter<'_>, section: &HubSection, link: &LinkSection) -> 
         SourceMode::Own => writeln!(f, "servers see the hub's address")?,
         SourceMode::Client => writeln!(f, "servers see the client's address")?,
     }
+    if section.shards > 1 {
+        writeln!(f, "its terminals are divided among {} threads", section.shards)?;
+    }
     if let Some(path) = &section.mac {
         writeln!(f, "connection counts are sent to a MAC scheduler at {}", path.display())?;
     }

@@ -13,6 +13,7 @@ mod listener;
 #[cfg(test)]
 pub(crate) mod resolving;
 mod route;
+mod shards;
 mod system;
 mod tcp;
 mod timer;
@@ -23,6 +24,7 @@ pub(crate) use descriptors::{KernelReserve, descriptors, raise_descriptor_limit}
 pub(crate) use host::KernelHost;
 pub(crate) use listener::{bind, from_std, listen_on, to_keep};
 pub(crate) use route::mtu;
+pub(crate) use shards::{ShardPlace, Wake};
 #[cfg(test)]
 pub(crate) use tcp::KernelTcp;
 #[cfg(test)]
@@ -30,13 +32,13 @@ pub(crate) use tcp::unacknowledged;
 
 use crate::engine::{EngineView, Machine, Platform, Readiness, Source};
 use crate::memory::Memory;
-use crate::observe::{self, Observer};
+use crate::observe::{self, LoopStatus, Observer};
 use crate::stop::Stop;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use rt::Clock;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 use timer::Alarm;
 use units::{Instant, Span};
@@ -65,13 +67,22 @@ pub(crate) struct Driver {
     clock: Clock,
     alarm: Alarm,
     observer: Option<Observer>,
-    memory: Memory,
+    /// `None` in a shard: the loop that serves its hub's observers returns memory for all.
+    memory: Option<Memory>,
+    shard: Option<ShardLoop>,
     /// Set when a stop, a reload or a drain may have been requested.
     requested: bool,
     /// Time of the last wake-up.
     woke: Instant,
     /// Octets that were moved by the last wake-up.
     moved: u64,
+}
+
+/// What the loop of a shard has instead of an observer.
+#[derive(Debug)]
+struct ShardLoop {
+    place: ShardPlace,
+    rounds: LoopStatus,
 }
 
 /// Minimum time between two wake-ups while each moves [`GATHER_OCTETS`] or more: 17 packets at 1 Gbit/s.
@@ -92,12 +103,31 @@ impl Driver {
             events: Events::with_capacity(1024),
             alarm,
             observer: None,
-            memory: Memory::new(now),
+            memory: Some(Memory::new(now)),
+            shard: None,
             requested: true,
             woke: now,
             moved: 0,
             clock,
         })
+    }
+
+    /// Creates the loop of a shard.
+    ///
+    /// # Errors
+    /// As [`Driver::new`].
+    pub(crate) fn of_shard(place: ShardPlace) -> io::Result<Self> {
+        let wake = place.wake().as_fd().as_raw_fd();
+        let this = Self::new()?;
+        let token = token(Source::Datagrams(0));
+        this.poll.registry().register(&mut SourceFd(&wake), token, Interest::READABLE)?;
+        let shard = ShardLoop { place, rounds: LoopStatus::default() };
+        Ok(Self { memory: None, shard: Some(shard), ..this })
+    }
+
+    /// Returns the durations of a shard's rounds.
+    pub(crate) fn shard_rounds(&self) -> LoopStatus {
+        self.shard.as_ref().map_or_else(LoopStatus::default, |shard| shard.rounds.clone())
     }
 
     /// Returns the current time.
@@ -115,7 +145,8 @@ impl Driver {
     /// # Errors
     /// Returns the kernel's error if no descriptor is available.
     pub(crate) fn host(&self) -> io::Result<KernelHost> {
-        Ok(KernelHost { registry: self.poll.registry().try_clone()?, clock: Clock::new() })
+        let place = self.shard.as_ref().map(|shard| shard.place.clone());
+        Ok(KernelHost { registry: self.poll.registry().try_clone()?, clock: Clock::new(), place })
     }
 
     /// Returns all kernel interfaces that an engine needs.
@@ -127,7 +158,7 @@ impl Driver {
         Ok(Platform {
             host: Box::new(self.host()?),
             lookups: Box::new(Worker::new(waker)),
-            descriptors: descriptors(),
+            descriptors: descriptors(self.shard.as_ref().map_or(1, |shard| shard.place.count())),
         })
     }
 
@@ -146,11 +177,16 @@ impl Driver {
     /// # Errors
     /// Returns the kernel's error if it is registered already.
     pub(crate) fn watch(&mut self, stop: &Stop) -> io::Result<()> {
-        for descriptor in stop.descriptors() {
-            let descriptor = descriptor.as_raw_fd();
-            self.poll.registry().register(&mut SourceFd(&descriptor), STOP, Interest::READABLE)?;
-        }
-        Ok(())
+        stop.descriptors().iter().try_for_each(|descriptor| self.watch_requests(descriptor))
+    }
+
+    /// Makes [`Driver::take_requested`] return true when `pipe` becomes readable.
+    ///
+    /// # Errors
+    /// As [`Driver::watch`].
+    pub(crate) fn watch_requests(&mut self, pipe: &impl AsFd) -> io::Result<()> {
+        let descriptor = pipe.as_fd().as_raw_fd();
+        self.poll.registry().register(&mut SourceFd(&descriptor), STOP, Interest::READABLE)
     }
 
     /// Returns whether `stop` may have received a request since the last call.
@@ -171,7 +207,9 @@ impl Driver {
         let now = self.now();
         let mut busy = machine.round(now);
         busy |= self.observe(machine, now);
-        self.memory.review(now, machine.moved());
+        if let Some(memory) = &mut self.memory {
+            memory.review(now, machine.moved());
+        }
         self.wait(machine, busy, until)?;
         self.dispatch(machine);
         Ok(())
@@ -189,7 +227,8 @@ impl Driver {
             now
         } else {
             let observer = self.observer.as_ref().and_then(Observer::poll_timeout);
-            let others = until.min(self.memory.next()).min(observer.unwrap_or(until));
+            let memory = self.memory.as_ref().map_or(until, Memory::next);
+            let others = until.min(memory).min(observer.unwrap_or(until));
             machine.poll_timeout(now).min(others)
         };
         self.gather(machine, busy);
@@ -267,10 +306,15 @@ impl Driver {
     /// `due`.
     fn note_times(&mut self, waited: Instant, due: Instant) {
         let woke = self.now();
-        if let Some(observer) = &mut self.observer {
-            observer.worked(self.woke, waited);
+        let rounds = match (&mut self.observer, &mut self.shard) {
+            (Some(observer), _) => Some(observer.rounds()),
+            (None, Some(shard)) => Some(&mut shard.rounds),
+            (None, None) => None,
+        };
+        if let Some(rounds) = rounds {
+            rounds.busy.count(waited.since(self.woke));
             if due > waited && due <= woke {
-                observer.woke(due, woke);
+                rounds.late.count(woke.since(due));
             }
         }
         self.woke = woke;

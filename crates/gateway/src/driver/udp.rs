@@ -1,6 +1,6 @@
 //! The UDP sockets of the link, with batched system calls where the kernel supports them.
 
-use crate::engine::{DatagramSocket, Sent, SocketId};
+use crate::engine::{DatagramSocket, Delivered, Sent, SocketId};
 use crate::host;
 use crate::report::UdpCounters;
 use crate::service::handed;
@@ -34,6 +34,15 @@ pub(crate) struct KernelUdp {
 impl KernelUdp {
     /// Opens a socket on `address`, bound to `interface` if one is named.
     pub(crate) fn bind(address: SocketAddr, interface: Option<&str>) -> io::Result<Self> {
+        Self::open(address, interface, false)
+    }
+
+    /// As [`KernelUdp::bind`]; with `joins` on the address of a socket of this process.
+    pub(super) fn open(
+        address: SocketAddr,
+        interface: Option<&str>,
+        joins: bool,
+    ) -> io::Result<Self> {
         if let Some(socket) = handed::datagrams(address, interface.is_none()) {
             if let Some(interface) = interface {
                 // While the service manager keeps this socket, no other process can bind the port.
@@ -46,6 +55,7 @@ impl KernelUdp {
             socket.set_only_v6(false)?;
         }
         socket.set_nonblocking(true)?;
+        socket.set_reuse_port(joins)?;
         enlarge(&socket);
         if let Some(interface) = interface {
             socket.bind_device(Some(interface.as_bytes()))?;
@@ -93,7 +103,7 @@ impl DatagramSocket for KernelUdp {
 
     fn receive(
         &mut self,
-        deliver: &mut dyn FnMut(SocketAddr, &mut [u8]) -> bool,
+        deliver: &mut dyn FnMut(SocketAddr, &mut [u8]) -> Delivered,
     ) -> io::Result<bool> {
         let mut meta = [RecvMeta::default(); RECEIVE_BUFFERS];
         let mut chunks = self.buffers.chunks_exact_mut(RECEIVE_BUFFER);
@@ -111,7 +121,7 @@ impl DatagramSocket for KernelUdp {
             let mut from_peer = false;
             for datagram in slice[..meta.len].chunks_mut(meta.stride.max(1)) {
                 self.counters.received += 1;
-                from_peer |= deliver(meta.addr, datagram);
+                from_peer |= deliver(meta.addr, datagram) == Delivered::Peer;
             }
             // The source of a reply to an IPv4-mapped address would need the same form; there the
             // kernel's route selects it.
@@ -219,6 +229,19 @@ impl AnsweredFrom {
 }
 
 impl KernelUdp {
+    /// Returns the local address at which the last datagram from `from` was received, if the socket
+    /// is bound to a wildcard address.
+    pub(super) fn received_at(&self, from: SocketAddr) -> Option<IpAddr> {
+        self.answered_from.as_ref()?.get(from)
+    }
+
+    /// Records that another socket received a datagram from `from` at `here`.
+    pub(super) fn note_received(&mut self, from: SocketAddr, here: IpAddr, is_peer: bool) {
+        if let Some(answered_from) = &mut self.answered_from {
+            answered_from.note(from, here, is_peer);
+        }
+    }
+
     /// Removes the stored local address for `destination` after an error that indicates that this
     /// host no longer has it. The kernel selects the source address from then on.
     fn forget_source(&mut self, destination: SocketAddr, error: &io::Error) {
@@ -300,7 +323,7 @@ mod tests {
             let mut take = |from, datagram: &mut [u8]| {
                 seen(from);
                 datagrams.push(datagram.to_vec());
-                true
+                Delivered::Peer
             };
             while udp.receive(&mut take).unwrap() {}
         }

@@ -249,6 +249,17 @@ pub(crate) enum Sent {
     TooBig,
 }
 
+/// Result of the delivery of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Delivered {
+    /// It is from a peer.
+    Peer,
+    /// It is not authenticated.
+    Unvalidated,
+    /// It is for the shard of this hub with this number.
+    Elsewhere(u32),
+}
+
 /// Clients' SYNs that the packet filter holds back until their servers have answered.
 pub(crate) trait HeldSyns: fmt::Debug + Send {
     /// Returns its identifier at the host.
@@ -289,14 +300,13 @@ pub(crate) trait DatagramSocket: fmt::Debug + Send {
     /// Returns how many datagrams of one size a call of [`DatagramSocket::send`] takes.
     fn max_batch(&self) -> usize;
 
-    /// Receives once and passes each datagram to `deliver`, which returns whether it is from a
-    /// peer. Returns whether there may be more.
+    /// Receives once and passes each datagram to `deliver`. Returns whether there may be more.
     ///
     /// # Errors
     /// The kernel's, where they are not those of an earlier datagram.
     fn receive(
         &mut self,
-        deliver: &mut dyn FnMut(SocketAddr, &mut [u8]) -> bool,
+        deliver: &mut dyn FnMut(SocketAddr, &mut [u8]) -> Delivered,
     ) -> io::Result<bool>;
 
     /// Sends `contents`, datagrams of `segment_size` octets of which the last may be shorter.

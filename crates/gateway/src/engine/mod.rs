@@ -46,12 +46,12 @@ use units::{BitRate, Instant, Span};
 pub(crate) use accept::listener::{Kind, Listener};
 pub(crate) use connect::terminal_admission::Admission;
 pub(crate) use host::{
-    Close, DatagramSocket, Descriptors, HeldSyns, Host, ListenSocket, LocalAddress, Readiness,
-    Reserve, Route, Sent, Socket, SocketId, Source, TcpSocket,
+    Close, DatagramSocket, Delivered, Descriptors, HeldSyns, Host, ListenSocket, LocalAddress,
+    Readiness, Reserve, Route, Sent, Socket, SocketId, Source, TcpSocket,
 };
 #[cfg(any(test, feature = "simulation"))]
 pub(crate) use lifecycle::held::Held;
-pub(crate) use lifecycle::view::EngineView;
+pub(crate) use lifecycle::view::{EngineView, Observed, Taps};
 pub(crate) use limits::slots::descriptors_for;
 pub(crate) use limits::slots::reserve::is_out_of_descriptors;
 pub(crate) use machine::Machine;

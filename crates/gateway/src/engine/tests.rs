@@ -23,6 +23,7 @@ mod ports;
 mod refusals;
 mod reload;
 mod security;
+mod shards;
 mod shares;
 mod slots;
 mod transfers;

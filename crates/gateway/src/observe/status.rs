@@ -45,7 +45,7 @@ pub struct GatewayStatus {
 }
 
 /// Counters of the gateway as a whole.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Counted {
     /// Number of connections.
     pub open: u64,
@@ -67,9 +67,32 @@ pub struct Counted {
     /// Committed rates of a hub's plans; empty without configured rates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commitments: Vec<CommitmentStatus>,
+    /// The shards of a hub; empty if there is one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub shards: Vec<ShardStatus>,
     /// Traffic of a single gateway over the satellite.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub single: Option<SingleReport>,
+}
+
+/// One of the threads among which a hub divides its terminals.
+#[derive(Clone, Debug, Serialize)]
+pub struct ShardStatus {
+    /// Its number, from 0.
+    pub shard: usize,
+    /// Number of connected terminals.
+    pub terminals: u64,
+    /// Number of connections.
+    pub connections: u64,
+    /// Processor time of its thread, seconds.
+    pub cpu_seconds: f64,
+    /// Datagrams that its socket has received.
+    pub datagrams_received: u64,
+    /// Datagrams that the sockets of other shards have received for it: handshakes of its terminals,
+    /// and those that the kernel could not distribute.
+    pub datagrams_handed_over: u64,
+    /// Datagrams that other shards could not hand over because it was too busy.
+    pub hand_over_drops: u64,
 }
 
 /// Committed rates of a hub's plans in one direction, of the link or of a plan's total.

@@ -3,7 +3,7 @@
 use super::net::faults::Call;
 use super::net::link::headers;
 use super::net::{DATAGRAMS, Shared};
-use crate::engine::{DatagramSocket, Sent, SocketId};
+use crate::engine::{DatagramSocket, Delivered, Sent, SocketId};
 use crate::report::UdpCounters;
 use std::io;
 use std::net::SocketAddr;
@@ -41,7 +41,7 @@ impl DatagramSocket for MemoryUdp {
 
     fn receive(
         &mut self,
-        deliver: &mut dyn FnMut(SocketAddr, &mut [u8]) -> bool,
+        deliver: &mut dyn FnMut(SocketAddr, &mut [u8]) -> Delivered,
     ) -> io::Result<bool> {
         let arrived = {
             let mut net = self.net.net();

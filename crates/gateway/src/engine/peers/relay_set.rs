@@ -11,6 +11,7 @@ mod seen;
 
 use crate::HubSection;
 use crate::config::{for_relay, terminal_of};
+use crate::engine::host::Delivered;
 use crate::engine::limits::client_network::owner;
 use crate::engine::limits::slots::SHARE_OF_FREE;
 use crate::engine::peers::handshake_log::HandshakeLog;
@@ -18,11 +19,11 @@ use crate::engine::peers::naming::plain;
 use crate::engine::peers::outgoing::Outgoing;
 use crate::engine::peers::paths::{PathPlan, Paths};
 use crate::state::State;
-use association::Entropy;
+use association::{Entropy, OpenError};
 use relay::health::{HealthCriteria, HealthState};
 use relay::{
-    Event, Hub, Keys, PeerId, Priority, PublicKey, RefuseReason, Registration, Relay, RelayConfig,
-    ResetReason, StreamError, StreamId, Target, TransmitBatch,
+    Event, Hub, Keys, PeerId, Priority, PublicKey, ReceiveError, RefuseReason, Registration, Relay,
+    RelayConfig, ResetReason, StreamError, StreamId, Target, TransmitBatch,
 };
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -218,30 +219,38 @@ impl RelaySet {
         self.with_relay(key, |relay| relay.consume(now, key.stream, count));
     }
 
-    /// Handles a datagram from the network, which need not be well-formed; true if it is from a
-    /// peer. It was received by the link socket `number`, which at a terminal is that of the path.
+    /// Handles a datagram from the network, which need not be well-formed. It was received by the link socket `number`, which at a terminal is that of the path.
     pub(crate) fn handle_datagram(
         &mut self,
         now: Instant,
         number: usize,
         from: SocketAddr,
         datagram: &mut [u8],
-    ) -> bool {
+    ) -> Delivered {
         let taken = match &mut self.side {
             Side::Terminal(paths) => match paths.handle_datagram(now, number, from, datagram) {
-                Some(taken) => taken.map(|()| true),
+                Some(taken) => taken.map(|()| Delivered::Peer),
                 None => {
                     self.bad_datagrams += 1;
-                    return false;
+                    return Delivered::Unvalidated;
                 }
             },
-            Side::Hub(hub) => hub.handle_datagram(now, from, datagram).map(|peer| peer.is_some()),
+            Side::Hub(hub) => hub.handle_datagram(now, from, datagram).map(|peer| match peer {
+                Some(_) => Delivered::Peer,
+                None => Delivered::Unvalidated,
+            }),
         };
-        taken.unwrap_or_else(|error| {
-            self.bad_datagrams += 1;
-            self.handshake_log.log_rejected(now, from, &error);
-            false
-        })
+        match taken {
+            Ok(delivered) => delivered,
+            Err(ReceiveError::Association(OpenError::OtherPart { part })) => {
+                Delivered::Elsewhere(part)
+            }
+            Err(error) => {
+                self.bad_datagrams += 1;
+                self.handshake_log.log_rejected(now, from, &error);
+                Delivered::Unvalidated
+            }
+        }
     }
 
     /// Writes at most `most` due datagrams of the link socket `number` into `buffer`.

@@ -13,7 +13,7 @@ use super::histogram::BOUNDS_MICROS;
 use super::{Histogram, Status};
 use std::borrow::Cow;
 use std::fmt::Write;
-use table::{Kind, TIMES, WHOLE, WORDED, Worded};
+use table::{Kind, SHARDS, TIMES, WHOLE, WORDED, Worded};
 use terminal_table::EACH;
 
 /// Format of metrics.
@@ -64,6 +64,16 @@ pub(super) fn render(status: &Status, format: Format) -> String {
                 }
             }
         });
+    }
+    for &(name, kind, help, value) in SHARDS {
+        let shards = &status.counted.shards;
+        if !shards.is_empty() {
+            page.metric(name, kind, help, |page, name| {
+                for shard in shards {
+                    page.sample(name, &[("shard", &shard.shard.to_string())], value(shard));
+                }
+            });
+        }
     }
     if format == Format::Open {
         page.text.push_str("# EOF\n");

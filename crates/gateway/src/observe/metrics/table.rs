@@ -3,7 +3,7 @@
 //! A new counter has a line here. Names are in base units (seconds, bytes), counters end in
 //! `_total`, and labels have few values: connected terminals, and fixed words.
 
-use super::super::{CommitmentStatus, Histogram, Status, TerminalStatus};
+use super::super::{CommitmentStatus, Histogram, ShardStatus, Status, TerminalStatus};
 
 /// Type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub(super) struct Worded {
     pub(super) label: &'static str,
     pub(super) values: fn(&Status) -> Vec<(&'static str, u64)>,
 }
+/// A metric of each shard of a hub, with the label `shard`.
+pub(super) type OfShard = (&'static str, Kind, &'static str, fn(&ShardStatus) -> f64);
 /// A histogram of durations.
 pub(super) type Times = (&'static str, &'static str, fn(&Status) -> &Histogram);
 
@@ -449,3 +451,21 @@ fn opt(value: Option<u64>) -> Option<f64> {
 fn words(map: &std::collections::BTreeMap<&'static str, u64>) -> Vec<(&'static str, u64)> {
     map.iter().map(|(&word, &count)| (word, count)).collect()
 }
+
+pub(super) const SHARDS: &[OfShard] = &[
+    ("bentpipe_shard_terminals", Gauge, "Connected terminals of a shard.", |s| s.terminals as f64),
+    ("bentpipe_shard_connections", Gauge, "Open connections of a shard.", |s| s.connections as f64),
+    ("bentpipe_shard_cpu_seconds_total", Counter, "Processor time of a shard.", |s| s.cpu_seconds),
+    ("bentpipe_shard_datagrams_received_total", Counter, "Datagrams of a shard's socket.", |s| {
+        s.datagrams_received as f64
+    }),
+    (
+        "bentpipe_shard_handed_over_total",
+        Counter,
+        "Datagrams for a shard that others have received.",
+        |s| s.datagrams_handed_over as f64,
+    ),
+    ("bentpipe_shard_hand_over_drops_total", Counter, "Of these, dropped: it was busy.", |s| {
+        s.hand_over_drops as f64
+    }),
+];

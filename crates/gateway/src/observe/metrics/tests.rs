@@ -84,6 +84,15 @@ pub(crate) fn example() -> Status {
                 committed_bits_per_second: 24_000_000,
                 max_bits_per_second: 19_000_000,
             }],
+            shards: vec![crate::observe::ShardStatus {
+                shard: 0,
+                terminals: 2,
+                connections: 1,
+                cpu_seconds: 0.5,
+                datagrams_received: 9,
+                datagrams_handed_over: 3,
+                hand_over_drops: 0,
+            }],
             single: None,
         },
         terminals: vec![terminal("boat"), terminal("a \"b\\\nc} 1\n# TYPE")],
@@ -252,11 +261,12 @@ fn dashboard_and_alerts_name_metrics_that_exist() {
 }
 
 /// The pages that name metrics.
-const PAGES: [&str; 4] = [
+const PAGES: [&str; 5] = [
     include_str!("../../../../../docs/guide/monitoring.md"),
     include_str!("../../../../../docs/guide/plans.md"),
     include_str!("../../../../../docs/guide/failover.md"),
     include_str!("../../../../../docs/guide/multi-access.md"),
+    include_str!("../../../../../docs/guide/tuning.md"),
 ];
 
 #[test]

@@ -1,6 +1,7 @@
 //! Status of each path to a peer, and taps.
 
 use super::{Peer, RelaySet, Side};
+use crate::engine::lifecycle::view::Taps;
 use crate::engine::peers::naming::{hub_name, is_same, plain};
 use crate::engine::peers::paths::Path;
 use crate::observe::{AssociationCounters, PathCounters, TerminalStatus};
@@ -122,9 +123,10 @@ impl RelaySet {
             (Side::Hub(_), Peer::Path(_)) | (Side::Terminal(_), Peer::Terminal(_)) => None,
         }
     }
+}
 
-    /// Starts or stops copying received and sent payloads.
-    pub(crate) fn set_tap(&mut self, tap: Option<Tap>) {
+impl Taps for RelaySet {
+    fn set_tap(&mut self, tap: Option<Tap>) {
         match &mut self.side {
             Side::Terminal(paths) => {
                 paths.all.iter_mut().for_each(|path| path.relay.set_tap(tap.clone()));
@@ -133,9 +135,7 @@ impl RelaySet {
         }
     }
 
-    /// Passes the copied payloads to `take`, with the terminal's name at a hub, and clears them.
-    /// Returns how many payloads were dropped since the tap was set.
-    pub(crate) fn drain_tap(&mut self, mut take: impl FnMut(Option<&str>, Tapped<'_>)) -> u64 {
+    fn drain_tap(&mut self, take: &mut dyn FnMut(Option<&str>, Tapped<'_>)) -> u64 {
         // Names and tap cannot be borrowed from the hub at once.
         let names: Vec<(PeerId, String)> = match &self.side {
             Side::Terminal(_) => Vec::new(),
