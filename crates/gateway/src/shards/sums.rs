@@ -11,7 +11,8 @@ macro_rules! add_fields {
     ($sum:ident += $($field:ident),*) => { $($sum.$field += $field;)* };
 }
 
-/// Adds the counters of another shard. The rates that plans commit are those of the whole hub.
+/// Adds the counters of another shard. The rates that plans commit are those of the whole hub, and
+/// only terminals answer DNS.
 pub(crate) fn add(sum: &mut Counted, other: Counted) {
     let Counted {
         open,
@@ -21,6 +22,7 @@ pub(crate) fn add(sum: &mut Counted, other: Counted) {
         association,
         traffic,
         resolver,
+        dns: _,
         commitments: _,
         shards,
         single: _,

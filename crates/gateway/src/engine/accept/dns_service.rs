@@ -12,7 +12,7 @@ use crate::DnsSection;
 use crate::dns::{Action, CacheLimits, Client, Forwarder, ReplyTo};
 use crate::engine::accept::listener::{Kind, Listener};
 use crate::engine::accept::stage::{TerminalCore, TerminalStage};
-use crate::engine::host::{DatagramSocket, Host, Source};
+use crate::engine::host::{DatagramSocket, Delivered, Host, Source};
 use crate::engine::limits::client_network::client_network;
 use crate::engine::transfer::connection_info::ConnectionInfo;
 use crate::engine::transfer::final_reply::flush;
@@ -144,7 +144,7 @@ impl DnsService {
                 let network = client_network(address.ip(), ipv6_prefix);
                 let client = Client { address, network, reply_to: ReplyTo::Datagram(number) };
                 forwarder.handle_query(now, client, message, names);
-                false
+                Delivered::Unvalidated
             };
             match socket.udp.receive(&mut take) {
                 Ok(more) => socket.readable = more,
