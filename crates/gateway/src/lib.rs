@@ -69,6 +69,7 @@ mod single;
 mod state;
 mod stop;
 mod syn_gate;
+mod upgrade;
 
 pub use check::{Warning, check};
 pub(crate) use config::Terms;
@@ -94,3 +95,4 @@ pub use relay::{PresharedKey, PrivateKey, PublicKey};
 pub use report::{Counters, PeerReport, Report, SingleReport, Traffic, UdpCounters};
 pub use single::SingleGateway;
 pub use stop::Stop;
+pub use upgrade::request_upgrade;

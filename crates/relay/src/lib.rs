@@ -219,7 +219,8 @@ impl Totals {
         self.bad_frames += streams.bad_frames + streams.credit_violations;
     }
 
-    fn add(&mut self, other: &Self) {
+    /// Adds the totals of another relay.
+    pub fn add(&mut self, other: &Self) {
         self.sessions += other.sessions;
         self.segments_sent += other.segments_sent;
         self.octets_sent += other.octets_sent;

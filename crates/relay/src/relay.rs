@@ -154,6 +154,12 @@ impl Relay {
         }
     }
 
+    /// Returns whether a datagram from the hub belongs to this terminal's association, or to a
+    /// handshake for it, judged by its index alone.
+    pub fn is_addressed(&self, datagram: &[u8]) -> bool {
+        self.terminal.as_ref().is_some_and(|terminal| terminal.is_addressed(datagram))
+    }
+
     /// Handles a datagram from the hub.
     ///
     /// # Errors

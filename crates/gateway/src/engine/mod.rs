@@ -38,6 +38,7 @@ use hub::Hub;
 use pair::Pair;
 use relay::{Keys, PublicKey, Registration};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use terminal::Terminal;
 use units::{BitRate, Instant, Span};
@@ -45,8 +46,8 @@ use units::{BitRate, Instant, Span};
 pub(crate) use accept::listener::{Kind, Listener};
 pub(crate) use connect::terminal_admission::Admission;
 pub(crate) use host::{
-    Close, DatagramSocket, Descriptors, HeldSyns, Host, ListenSocket, LocalAddress, Readiness,
-    Reserve, Route, Sent, Socket, SocketId, Source, TcpSocket,
+    Close, DatagramSocket, Delivery, Descriptors, HeldSyns, Host, ListenSocket, LocalAddress,
+    Readiness, Reserve, Route, Sent, Socket, SocketId, Source, TcpSocket,
 };
 #[cfg(any(test, feature = "simulation"))]
 pub(crate) use lifecycle::held::Held;
@@ -106,6 +107,17 @@ impl Engine {
         /// Takes no new connections any more, and ends when all that run are over at both ends, or
         /// after `limit`.
         fn drain(self: &mut Self, now: Instant, limit: Span);
+        /// Leaves new connections and receiving to the process that replaces this one, with which
+        /// the UDP sockets of these numbers are connected. Ends when all connections are over at
+        /// both ends, or after `limit`.
+        fn hand_over(
+            self: &mut Self,
+            now: Instant,
+            limit: Span,
+            channels: Vec<(usize, OwnedFd)>
+        );
+        /// Whether the process that replaces this one can be connected while this one has streams.
+        fn can_overlap(self: &Self) -> bool;
         /// Whether it drains.
         fn is_draining(self: &Self) -> bool;
         /// Returns the number of connections.

@@ -27,7 +27,7 @@ use crate::engine::limits::{
     client_network::client_network, slots::reserve::is_out_of_descriptors,
 };
 use crate::engine::pair::Role;
-use crate::engine::peers::relay_set::{Peer, StreamKey};
+use crate::engine::peers::peer::{Peer, StreamKey};
 use crate::engine::resolver::Answer;
 use crate::engine::transfer::connection_info::ConnectionInfo;
 use crate::forward::{Homes, packet::Ends};
@@ -464,6 +464,15 @@ impl Role for Terminal {
             confirm.close(core);
         }
         self.close(core, now, |listener| listener.kind != Kind::Transparent);
+    }
+
+    fn hand_over(&mut self, core: &mut TerminalCore) {
+        if let Some(confirm) = &mut self.confirm_queue {
+            confirm.close(core);
+        }
+        // The other process has the same sockets, so that closing alone does not end the watch.
+        self.listeners.iter().for_each(|(_, listener)| listener.unwatch(&mut *core.host));
+        self.listeners.clear();
     }
 
     fn bypasses_packets(&self) -> Option<bool> {
