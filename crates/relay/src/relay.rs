@@ -64,6 +64,8 @@ pub struct Relay {
     peer_left: Option<ending::Left>,
     /// The address families that a hub announces in each session.
     families: Families,
+    /// A terminal's report, which is sent in each session.
+    report: Vec<u8>,
     /// Filter for segments of an earlier session in the association.
     order: SessionOrder,
     /// Number of sessions started.
@@ -136,6 +138,7 @@ impl Relay {
             is_held: false,
             peer_left: None,
             families: Families::default(),
+            report: Vec::new(),
             incarnation: 0,
             path: PathMtu::new(config.mtu),
             path_metrics: None,

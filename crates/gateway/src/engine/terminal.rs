@@ -28,6 +28,7 @@ use crate::engine::limits::{
 };
 use crate::engine::pair::Role;
 use crate::engine::peers::peer::{Peer, StreamKey};
+use crate::engine::peers::relay_set::reports::Reports;
 use crate::engine::resolver::Answer;
 use crate::engine::transfer::connection_info::ConnectionInfo;
 use crate::forward::{Homes, packet::Ends};
@@ -64,13 +65,15 @@ pub(crate) struct Terminal {
     complain_again: Instant,
     /// Hubs that are configured by name.
     hubs: HubLookups,
+    reports: Reports,
 }
 
 impl Terminal {
     pub(crate) fn new(admission: ClientAdmission, confirm_queue: Option<ConfirmQueue>) -> Self {
         let listeners = Slab::new();
         let (pause, complain_again, hubs) = (Pause::None, Instant::ZERO, HubLookups::default());
-        Self { listeners, turn: 0, admission, confirm_queue, pause, complain_again, hubs }
+        let reports = Reports::default();
+        Self { listeners, turn: 0, admission, confirm_queue, pause, complain_again, hubs, reports }
     }
 
     /// A terminal as `config` has it.
@@ -338,6 +341,9 @@ impl Role for Terminal {
     fn begin_round(&mut self, core: &mut TerminalCore, now: Instant) -> bool {
         self.review(core, now);
         self.hubs.review(&mut core.relays, &mut core.resolver, &*core.host, now);
+        let unix_s = core.host.unix_ns(now) / 1_000_000_000;
+        let counted = (core.slots.table.len(), &core.counters);
+        self.reports.review(now, unix_s, &mut core.relays, counted);
         let more_syns = self.receive_syns(core, now);
         self.accept(core, now) || more_syns
     }

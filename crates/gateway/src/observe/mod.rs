@@ -29,7 +29,8 @@ pub use histogram::Histogram;
 pub use question::VERSION as CONTROL_VERSION;
 pub use status::{
     CommitmentStatus, ConnectionStatus, Counted, GatewayStatus, LoopStatus, Page, PathCounters,
-    ProcessStatus, ResolverStatus, Status, TerminalStatus,
+    ProcessStatus, ReportStatus, ReportedMessageStatus, ReportedPathStatus, ResolverStatus, Status,
+    TerminalStatus,
 };
 
 #[cfg(any(test, feature = "fuzzing"))]

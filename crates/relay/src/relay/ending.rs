@@ -97,7 +97,7 @@ impl Relay {
     }
 
     /// Returns the features of both sides.
-    fn capabilities(&self) -> Capabilities {
+    pub(super) fn capabilities(&self) -> Capabilities {
         let peer = self.peer.map_or(Capabilities::NONE, |limits| limits.capabilities);
         peer.and(self.config.capabilities)
     }
@@ -166,6 +166,7 @@ impl Relay {
     pub(super) fn begin_session(&mut self, now: Instant, limits: Limits) {
         (self.peer, self.peer_left) = (Some(limits), None);
         self.streams.set_peer(limits, self.sends_padding());
+        self.send_report();
         self.incarnation += 1;
         let config = session_config(&self.config, limits, self.cached_metrics);
         self.session = Some(Session::connect(&config, now, self.incarnation));

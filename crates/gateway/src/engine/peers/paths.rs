@@ -54,7 +54,7 @@ pub(crate) struct Path {
     config: RelayConfig,
     pub(crate) route: Route,
     pub(crate) hub_name: Option<Arc<str>>,
-    name: String,
+    pub(crate) name: String,
     handshake_log: HandshakeLog,
     /// Whether its socket is bound.
     pub(crate) bound: bool,

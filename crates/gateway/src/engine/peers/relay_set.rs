@@ -7,6 +7,7 @@ mod families;
 mod home;
 mod hub_names;
 mod mtu;
+pub(crate) mod reports;
 mod seen;
 
 use crate::HubSection;

@@ -2,7 +2,7 @@
 
 use super::super::{
     AssociationCounters, CommitmentStatus, Counted, GatewayStatus, LoopStatus, PathCounters,
-    ProcessStatus, TerminalStatus,
+    ProcessStatus, ReportStatus, TerminalStatus,
 };
 use super::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,6 +39,12 @@ fn terminal(name: &str) -> TerminalStatus {
         receive_credit_bytes: 5,
         receive_limit_bytes: 6,
         receive_memory_bytes: 7,
+        report: Some(ReportStatus::new(relay::TerminalReport {
+            release: "0.2.0".into(),
+            started_unix_s: 1_800_000_000,
+            paths: vec![relay::ReportedPath { state: 3, failures: 1, name: "geo".into() }],
+            ..relay::TerminalReport::default()
+        })),
         counters: PathCounters { data_sent: u64::from(u32::MAX) * 9, ..PathCounters::default() },
     }
 }

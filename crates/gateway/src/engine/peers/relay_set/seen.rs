@@ -3,7 +3,7 @@
 use super::{Peer, RelaySet, Side};
 use crate::engine::peers::naming::{hub_name, is_same, plain};
 use crate::engine::peers::paths::Path;
-use crate::observe::{AssociationCounters, PathCounters, TerminalStatus};
+use crate::observe::{AssociationCounters, PathCounters, ReportStatus, TerminalStatus};
 use relay::{PeerId, Relay, Tap, Tapped};
 use std::net::SocketAddr;
 use units::{BitRate, Instant, Span};
@@ -244,6 +244,7 @@ fn terminal(
         receive_credit_bytes: streams.receive_credit,
         receive_limit_bytes: sight.receive_pool,
         receive_memory_bytes: sight.receive_memory as u64,
+        report: relay.report().map(ReportStatus::new),
         counters: PathCounters {
             sessions: totals.sessions,
             segments_sent: totals.segments_sent,
