@@ -15,7 +15,7 @@ from bentpipe_peer.frames import StreamFrame
 from bentpipe_peer.peer import default_limits
 from bentpipe_peer.segment import SPACE, Type
 from bentpipe_peer.suites import AesCipher, Cipher, NoiseCipher, NullCipher
-from bentpipe_peer.wire import Malformed
+from bentpipe_peer.wire import Malformed, Reader
 
 FOLDER = Path(__file__).resolve().parents[3] / "docs/spec/vectors"
 Vector = dict[str, Any]
@@ -234,6 +234,31 @@ def test_segment(vector: Vector) -> None:
 # Frames.
 
 
+def describe_report(fields: list[tuple[int, bytes]]) -> Vector:
+    """What a report says (RLY-11.2)."""
+    found: Vector = {"release": "", "started": 0, "paths": [], "counters": [0] * 5, "messages": []}
+    for key, value in fields:
+        reader = Reader(value)
+
+        def number(reader: Reader = reader) -> int:
+            return reader.varint(9, 63, False)
+
+        match key:
+            case 1:
+                found["release"] = value.decode()
+            case 2:
+                found["started"] = number()
+            case 3:
+                found["paths"].append([number(), number(), reader.rest().decode()])
+            case 4:
+                found["counters"] = [number() for _ in range(5)]
+            case 5:
+                found["messages"].append([number(), reader.rest().decode()])
+            case _:
+                pass
+    return found
+
+
 def describe_frame(frame: frames.Frame) -> Vector:
     """What a frame means, in the words of the vectors."""
 
@@ -273,6 +298,8 @@ def describe_frame(frame: frames.Frame) -> Vector:
             return {"frame": "GOAWAY", "opened": opened, "leaves": leaves}
         case frames.Padding():
             return {"frame": "PADDING"}
+        case frames.Report(number, fields):
+            return {"frame": "REPORT", "number": number, **describe_report(fields)}
         case frames.Unknown(kind):
             return {"frame": "unknown", "kind": kind}
         case frames.BadOpening(key):

@@ -19,8 +19,13 @@ impl Capabilities {
     pub const AES_256_GCM: Self = Self(0x02);
     /// Repair symbols are accepted (XSTP-15).
     pub const REPAIR: Self = Self(0x04);
+    /// A terminal continues in a new association beside one that ends, and a hub keeps both
+    /// (ASC-2.11).
+    pub const OVERLAP: Self = Self(0x08);
+    /// A terminal reports its state to the hub (RLY-11).
+    pub const REPORTS: Self = Self(0x10);
     /// All features of this release that every machine has.
-    pub const ALL: Self = Self::ORDERLY_END.or(Self::REPAIR);
+    pub const ALL: Self = Self::ORDERLY_END.or(Self::REPAIR).or(Self::OVERLAP).or(Self::REPORTS);
     /// All features that this release knows.
     const KNOWN: Self = Self::ALL.or(Self::AES_256_GCM);
 
@@ -84,7 +89,7 @@ mod tests {
     #[test]
     fn unknown_capabilities_are_ignored() {
         assert_eq!(Capabilities::from_octet(0xff), Capabilities::KNOWN);
-        assert_eq!(Capabilities::from_octet(0xf8), Capabilities::NONE);
+        assert_eq!(Capabilities::from_octet(0xe0), Capabilities::NONE);
         assert!(Capabilities::of_this_machine().contains(Capabilities::ALL));
         let both = Capabilities::from_octet(0xff).and(Capabilities::NONE);
         assert!(!both.contains(Capabilities::ORDERLY_END));

@@ -46,6 +46,9 @@ pub struct Config {
     pub security: Security,
     /// The key that a terminal registers at the hub; it makes no association then.
     pub registers: Option<PublicKey>,
+    /// Whether the hub is to keep earlier associations of the same terminal until their sessions
+    /// end (ASC-2.11).
+    pub is_beside: bool,
     /// Limits that are announced to the peer.
     pub limits: Limits,
     /// Time from the first Hello to the second; the interval then grows by half each time.
@@ -84,6 +87,7 @@ impl Config {
             name: name.into(),
             security: Security::None,
             registers: None,
+            is_beside: false,
             limits: Limits::default(),
             hello_interval: Span::from_secs(1),
             hello_interval_max: Span::from_secs(5),

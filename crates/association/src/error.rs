@@ -74,6 +74,9 @@ pub enum OpenError {
     Busy,
     /// The maximum number of terminals is reached, or the hub accepts no more because it stops.
     Full,
+    /// Its association may be that of another process of this hub; this one has not responded. It
+    /// is sealed under an unknown index, or a Hello that renews the keys of an unknown association.
+    Elsewhere,
 }
 
 impl fmt::Display for OpenError {
@@ -110,6 +113,7 @@ impl fmt::Display for OpenError {
             Self::Stale => write!(f, "Hello that is not later than one before it"),
             Self::Busy => write!(f, "too many Hellos"),
             Self::Full => write!(f, "no room for another terminal"),
+            Self::Elsewhere => write!(f, "datagram for another process of this hub"),
         }
     }
 }
@@ -214,6 +218,8 @@ impl Counters {
             OpenError::Stale => self.stale += 1,
             OpenError::Busy => self.busy += 1,
             OpenError::Full => self.full += 1,
+            // The other process counts it.
+            OpenError::Elsewhere => {}
         }
     }
 }

@@ -154,6 +154,20 @@ impl Terminal {
         }
     }
 
+    /// Whether a received datagram has the index of this association, or of a handshake for it.
+    pub fn is_addressed(&self, datagram: &[u8]) -> bool {
+        let Ok(Header { kind, index, .. }) = Header::decode(datagram) else { return true };
+        let previous = self.previous.as_ref().map(|(held, _)| held);
+        let mut held = self.current.iter().chain(previous);
+        match kind {
+            Kind::Unknown => held.any(|held| held.channel.remote_index() == index),
+            _ => {
+                held.any(|held| held.index == index)
+                    || self.pending.as_ref().is_some_and(|pending| pending.index == index)
+            }
+        }
+    }
+
     /// Processes a received datagram.
     ///
     /// # Errors
@@ -388,8 +402,11 @@ impl Terminal {
             Cause::Start => 0,
             Cause::Age | Cause::Unknown => self.association,
         };
-        let (timestamp, limits) = (self.timestamp, self.config.limits);
-        let payload = HelloPayload { timestamp, continues, limits };
+        let Config { is_beside, limits, .. } = self.config;
+        // The associations of this terminal itself follow each other.
+        let is_beside = is_beside && self.association == 0;
+        let timestamp = self.timestamp;
+        let payload = HelloPayload { timestamp, continues, is_beside, limits };
         let entropy = self.entropy.as_mut();
         let (asked, mut bytes) = match &self.config {
             Config { security: Security::Noise(keys), registers: Some(key), .. } => {

@@ -37,6 +37,9 @@ pub fn check(config: &Config) -> Vec<Warning> {
     for Deprecated { former, present, .. } in &config.deprecated {
         found.add(former, format!("deprecated, use {present}"));
     }
+    for key in &config.ignored {
+        found.add(key, "unknown to this release, and ignored as `optional` permits");
+    }
     ports(&mut found, config);
     rights(&mut found, config);
     kernel(&mut found, config);

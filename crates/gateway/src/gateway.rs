@@ -9,11 +9,12 @@ use crate::forward::Forwarding;
 use crate::intercept::{self, HubRules, Interception, TerminalRules};
 use crate::observe::Observer;
 use crate::reload::proxies;
-use crate::service::Service;
+use crate::service::{Service, handover};
 use crate::sharded::ShardedHub;
 use crate::single::SingleGateway;
 use crate::state::State;
 use crate::syn_gate::{self, ActiveGate};
+use crate::upgrade::Upgrade;
 use crate::{
     Config, Deprecated, Error, HubAddress, HubSection, InterceptSection, LinkSection, PathSection,
     QuicMode, Report, Role, SourceMode, Stop, SystemEntropy, TerminalSection, privileges,
@@ -61,6 +62,10 @@ pub struct Gateway {
     pub(crate) interception: Option<Interception>,
     /// A terminal's rules for interception.
     pub(crate) rules: Option<TerminalRules>,
+    /// A process that is to replace this one.
+    pub(crate) upgrade: Option<Upgrade>,
+    /// Whether one has.
+    pub(crate) is_replaced: bool,
     /// The SYN gate in use.
     pub(crate) active_gate: Option<ActiveGate>,
     /// Keys that a hub's terminals register.
@@ -77,6 +82,11 @@ pub fn run(config: &Config, file: Option<&Path>, stop: &Stop) -> Result<Report, 
     crate::memory::settle();
     for Deprecated { line, former, present } in &config.deprecated {
         tracing::warn!(line, "configuration key {former} is deprecated, use {present}");
+    }
+    for key in &config.ignored {
+        tracing::warn!(
+            "configuration key {key} is unknown to this release, and ignored as `optional` permits"
+        );
     }
     match &config.role {
         Role::Hub(hub) if hub.shards > 1 => {
@@ -259,6 +269,8 @@ fn open_terminal(
         addresses,
         interception,
         rules: capture,
+        upgrade: None,
+        is_replaced: false,
         active_gate,
         registrations: Registrations::default(),
         role: "terminal",
@@ -291,6 +303,8 @@ fn open_hub(
         addresses,
         interception,
         rules: None,
+        upgrade: None,
+        is_replaced: false,
         active_gate: None,
         registrations: Registrations::new(config.registered_keys()),
         role: "hub",
@@ -403,6 +417,8 @@ pub(crate) fn path_plans(
         let mut relay = relay_config(config, &path.link);
         relay.security = path.security()?;
         relay.keep_alive = config.keep_alive();
+        // The hub is to keep the association of the process that this one replaces.
+        relay.is_beside = handover::is_replacing();
         if let Some(memory) = config.limits.memory {
             // All paths share it.
             relay = relay.with_memory(memory / config.paths.len().max(1) as u64);

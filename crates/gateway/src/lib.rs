@@ -72,6 +72,7 @@ mod single;
 mod state;
 mod stop;
 mod syn_gate;
+mod upgrade;
 
 pub use check::{Warning, check};
 pub(crate) use config::Terms;
@@ -98,3 +99,4 @@ pub use report::{Counters, PeerReport, Report, SingleReport, Traffic, UdpCounter
 pub use sharded::ShardedHub;
 pub use single::SingleGateway;
 pub use stop::Stop;
+pub use upgrade::request_upgrade;

@@ -4,11 +4,13 @@
 pub(crate) mod captured;
 mod limit;
 mod queue;
+pub(crate) mod recent;
 
 use crate::config::{LogFormat, LogSection};
 pub(crate) use limit::CONNECTIONS;
 use limit::Limiter;
 use queue::LogQueue;
+use rt::Clock;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt;
 use std::fs::File;
@@ -67,8 +69,12 @@ pub fn start_logging(section: &LogSection) -> Log {
         LogFormat::Text if to_journal => lines.with_ansi(false).event_format(Journal).boxed(),
         LogFormat::Text => lines.with_ansi(io::stderr().is_terminal()).boxed(),
     };
-    let layers =
-        tracing_subscriber::registry().with(filter).with(Limiter::of_process()).with(lines);
+    let recent = recent::Recent { clock: Clock::new() };
+    let layers = tracing_subscriber::registry()
+        .with(filter)
+        .with(Limiter::of_process())
+        .with(recent)
+        .with(lines);
     // A subscriber that exists already is kept.
     if layers.try_init().is_err() {
         return Log { queue: None, writing: false };

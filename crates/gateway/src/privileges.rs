@@ -153,6 +153,17 @@ pub(crate) fn drop_unneeded(config: &Config) {
     }
 }
 
+/// Lets a program that this process starts have the same capabilities.
+pub(crate) fn keep_over_exec() {
+    let kept = caps::read(None, CapSet::Permitted).and_then(|kept| {
+        caps::set(None, CapSet::Inheritable, &kept)?;
+        kept.into_iter().try_for_each(|one| caps::raise(None, CapSet::Ambient, one))
+    });
+    if let Err(error) = kept {
+        tracing::debug!(%error, "capabilities not passed to another program");
+    }
+}
+
 /// Drops every capability of this thread, which needs none.
 pub(crate) fn drop_all_of_thread() {
     if let Err(error) = keep_only(&CapsHashSet::new()) {

@@ -155,6 +155,11 @@ impl ShardedHub {
                 if stop.take_reload() {
                     self.reload();
                 }
+                if stop.take_upgrade() {
+                    tracing::error!(
+                        "upgrade refused: with hub.shards the gateway has to be restarted"
+                    );
+                }
             }
             if self.shards.threads.have_failed() {
                 return Err(io::Error::other("the thread of a shard has ended").into());

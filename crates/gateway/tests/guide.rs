@@ -218,7 +218,7 @@ fn every_key_of_the_page_on_plans_is_known() {
             let text = format!("role = \"hub\"\n{open}{section}{close}\n{key} = {{}}\n");
             let error = Config::parse("t.toml", &text).unwrap_err();
             let full = format!("{section}.{key}");
-            let known = |m: &gateway::Mistake| m.key == full && !m.found.contains("not known");
+            let known = |m: &gateway::Mistake| m.key == full && !m.found.contains("an unknown key");
             assert!(error.mistakes.iter().any(known), "{full}: {error}");
             keys += 1;
         }
@@ -253,7 +253,7 @@ fn is_known(role: &str, table: &str, key: &str) -> bool {
     };
     let error = Config::parse("t.toml", &format!("{role}{text}")).unwrap_err();
     let full = if table.is_empty() { key.to_owned() } else { format!("{table}.{key}") };
-    error.mistakes.iter().any(|m| m.key == full && !m.found.contains("not known"))
+    error.mistakes.iter().any(|m| m.key == full && !m.found.contains("an unknown key"))
 }
 
 /// The keys of a page's tables whose head begins so: `table.key`, `.key` for the same table again.

@@ -141,6 +141,9 @@ pub struct RelayConfig {
     /// Maximum share of the send rate for repair symbols, in percent, 1 to 50. `None`: none are
     /// sent, and none are accepted. They are used if both sides have a share.
     pub repair_percent: Option<u32>,
+    /// Whether the hub is to keep earlier associations of this terminal until their sessions end
+    /// (ASC-2.11).
+    pub is_beside: bool,
     /// Maximum number of terminals of a hub.
     pub max_terminals: usize,
     /// The part of a hub that this is.
@@ -179,6 +182,7 @@ impl RelayConfig {
             wall_clock_ns: 0,
             capabilities: Capabilities::ALL,
             repair_percent: None,
+            is_beside: false,
             max_terminals: 256,
             part: Part::default(),
             first_number: Seq24::ZERO,

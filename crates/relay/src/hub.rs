@@ -229,6 +229,31 @@ impl Hub {
         }
     }
 
+    /// Leaves new streams to another process of this hub, and accepts no association any more. Ends
+    /// the sessions in order: those with terminals that continue in another association
+    /// immediately, and each of the others when it has no streams; the caller repeats this.
+    pub fn hand_over(&mut self) {
+        self.association.drain();
+        for (&id, peer) in &mut self.peers {
+            let may_end = peer.relay.can_overlap() || peer.relay.statistics().streams == 0;
+            if may_end && !peer.relay.is_draining() {
+                peer.relay.drain();
+                self.due.touch(id);
+            }
+        }
+    }
+
+    /// Returns whether new associations are rejected.
+    pub fn is_draining(&self) -> bool {
+        self.association.is_draining()
+    }
+
+    /// Sets whether other processes of this hub have associations too: see
+    /// [`association::Hub::set_shared`].
+    pub fn set_shared(&mut self, is_shared: bool) {
+        self.association.set_shared(is_shared);
+    }
+
     /// Resets all sessions, so that the terminals detect the stop immediately. The caller polls for
     /// the final datagrams.
     pub fn close(&mut self, now: Instant) {
@@ -257,9 +282,8 @@ impl Hub {
         let HubReceived::Payload { peer: id, kind, payload, order, replaced, .. } = received else {
             return Ok(None);
         };
-        if let Some(old) = replaced
-            && let Some(peer) = self.take_out(old)
-        {
+        for old in replaced {
+            let Some(peer) = self.take_out(old) else { continue };
             // The new association has the same name.
             if let Some((metrics, name)) = peer.relay.path_metrics().zip(self.association.name(id))
             {

@@ -79,6 +79,7 @@ mod pool;
 mod ranges;
 mod receive;
 mod relay;
+mod report;
 mod scheduler;
 mod seen;
 mod send;
@@ -101,6 +102,7 @@ pub use fair::Owner;
 pub use families::{Families, FamilyReach};
 pub use hub::{Hub, Plans, Standing};
 pub use relay::{ReceiveError, Relay, RelayStatus};
+pub use report::{ReportedCounters, ReportedMessage, ReportedPath, TerminalReport};
 pub use scheduler::{Level, Service};
 pub use share::share_memory;
 pub use tap::{Direction, Tap, Tapped};
@@ -219,7 +221,8 @@ impl Totals {
         self.bad_frames += streams.bad_frames + streams.credit_violations;
     }
 
-    fn add(&mut self, other: &Self) {
+    /// Adds the totals of another relay.
+    pub fn add(&mut self, other: &Self) {
         self.sessions += other.sessions;
         self.segments_sent += other.segments_sent;
         self.octets_sent += other.octets_sent;

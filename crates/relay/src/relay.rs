@@ -64,6 +64,8 @@ pub struct Relay {
     peer_left: Option<ending::Left>,
     /// The address families that a hub announces in each session.
     families: Families,
+    /// A terminal's report, which is sent in each session.
+    report: Vec<u8>,
     /// Filter for segments of an earlier session in the association.
     order: SessionOrder,
     /// Number of sessions started.
@@ -136,6 +138,7 @@ impl Relay {
             is_held: false,
             peer_left: None,
             families: Families::default(),
+            report: Vec::new(),
             incarnation: 0,
             path: PathMtu::new(config.mtu),
             path_metrics: None,
@@ -152,6 +155,12 @@ impl Relay {
             closed: false,
             past: Totals::default(),
         }
+    }
+
+    /// Returns whether a datagram from the hub belongs to this terminal's association, or to a
+    /// handshake for it, judged by its index alone.
+    pub fn is_addressed(&self, datagram: &[u8]) -> bool {
+        self.terminal.as_ref().is_some_and(|terminal| terminal.is_addressed(datagram))
     }
 
     /// Handles a datagram from the hub.

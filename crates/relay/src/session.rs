@@ -33,6 +33,7 @@ pub(crate) fn association_config(config: &RelayConfig) -> association::Config {
     let answers = |rate: BitRate| rate.mul_ratio(1, part).clamp(least, most);
     association::Config {
         security: config.security.clone(),
+        is_beside: config.is_beside,
         limits: config.limits(),
         wall_clock_ns: config.wall_clock_ns,
         max_terminals: config.max_terminals,

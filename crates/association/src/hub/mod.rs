@@ -50,8 +50,8 @@ pub enum HubReceived<'d> {
         order: SendOrder,
         /// Whether it is the association's first payload, which activates it.
         first: bool,
-        /// The association of the same terminal that it replaced.
-        replaced: Option<PeerId>,
+        /// Associations of the same terminal that it replaced.
+        replaced: Vec<PeerId>,
     },
     /// Nothing for the upper layer (responses may be queued).
     Nothing,
@@ -102,6 +102,7 @@ pub struct Hub {
     counters: Counters,
     /// Whether new associations are rejected.
     draining: bool,
+    is_shared: bool,
 }
 
 impl Hub {
@@ -132,6 +133,7 @@ impl Hub {
             limits: BTreeMap::new(),
             counters: Counters::default(),
             draining: false,
+            is_shared: false,
         }
     }
 
@@ -144,6 +146,11 @@ impl Hub {
     /// Returns true if new associations are rejected.
     pub fn is_draining(&self) -> bool {
         self.draining
+    }
+
+    /// Sets whether another process of this hub gets [`OpenError::Elsewhere`] from the caller.
+    pub fn set_shared(&mut self, is_shared: bool) {
+        self.is_shared = is_shared;
     }
 
     /// Returns this hub's public key, if it has keys.
@@ -262,6 +269,9 @@ impl Hub {
     ) -> Result<HubReceived<'d>, OpenError> {
         let index = header.index;
         let Some(channel) = self.table.channel(now, &self.config, index) else {
+            if self.is_shared {
+                return Err(OpenError::Elsewhere);
+            }
             self.answer_unknown(now, from, header);
             return Err(OpenError::UnknownIndex { index });
         };
@@ -364,6 +374,9 @@ impl Hub {
             return self.register(from, heard);
         }
         let said = heard.payload;
+        if self.is_shared && said.continues != 0 && !self.table.has(said.continues) {
+            return Err(OpenError::Elsewhere);
+        }
         let (owner, before) = self.admit(now, &heard)?;
         if said.timestamp <= before {
             return self.answer_stale(from, heard, before);
@@ -393,6 +406,7 @@ impl Hub {
             owner,
             limits: said.limits,
             association,
+            is_beside: said.is_beside && continues.is_none(),
             continues,
             hello: hello.into(),
             welcome: bytes.clone(),

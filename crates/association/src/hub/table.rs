@@ -18,6 +18,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use units::Instant;
 
+/// Maximum number of earlier associations that a terminal keeps beside a new one.
+const MAX_EARLIER: usize = 3;
+
 /// Identifier of an association at a hub; it is kept when the keys are renewed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerId(pub(super) u32);
@@ -54,6 +57,8 @@ pub(super) struct Pending {
     pub(super) owner: Owner,
     pub(super) limits: Limits,
     pub(super) association: u64,
+    /// Whether earlier associations of the terminal remain.
+    pub(super) is_beside: bool,
     /// The association that gets these keys; `None` for a new one.
     pub(super) continues: Option<PeerId>,
     /// The Hello without the fields that change when it is repeated.
@@ -95,7 +100,7 @@ impl Held {
 pub(super) struct InForce {
     pub(super) peer: PeerId,
     pub(super) first: bool,
-    pub(super) replaced: Option<PeerId>,
+    pub(super) replaced: Vec<PeerId>,
     /// An association continues under new keys.
     pub(super) renewed: bool,
 }
@@ -189,7 +194,8 @@ impl Table {
     ) -> Result<InForce, OpenError> {
         let gone = OpenError::UnknownIndex { index };
         let held = self.held.get_mut(&index).ok_or(gone)?;
-        let known = |peer, renewed| Ok(InForce { peer, first: false, replaced: None, renewed });
+        let known =
+            |peer, renewed| Ok(InForce { peer, first: false, replaced: Vec::new(), renewed });
         match &held.stage {
             Stage::Current(peer) | Stage::Previous(peer, _) => return known(*peer, false),
             Stage::Pending(_) => {}
@@ -226,21 +232,15 @@ impl Table {
         known(id, true)
     }
 
-    /// Activates a new association `id` in place of the same terminal's previous one; returns the
-    /// latter.
-    fn begin(
-        &mut self,
-        id: PeerId,
-        index: u32,
-        pending: Pending,
-        from: SocketAddr,
-    ) -> Option<PeerId> {
-        let Pending { owner, limits, association, .. } = pending;
-        let same = self.peers.iter().find(|(_, peer)| peer.owner.name == owner.name);
-        let replaced = same.map(|(&id, _)| id);
-        if let Some(replaced) = replaced {
-            self.remove(replaced);
-        }
+    /// Activates a new association `id` in place of the same terminal's previous ones, or beside
+    /// the latest of them; returns those that have ended.
+    fn begin(&mut self, id: PeerId, index: u32, pending: Pending, from: SocketAddr) -> Vec<PeerId> {
+        let Pending { owner, limits, association, is_beside, .. } = pending;
+        let same = self.peers.iter().filter(|(_, peer)| peer.owner.name == owner.name);
+        let mut replaced: Vec<PeerId> = same.map(|(&id, _)| id).collect();
+        let kept = if is_beside { MAX_EARLIER } else { 0 };
+        replaced.truncate(replaced.len().saturating_sub(kept));
+        replaced.iter().for_each(|&earlier| self.remove(earlier));
         self.drop_pending(&owner);
         self.last_peer = id.0;
         let peer = Peer {
@@ -276,8 +276,14 @@ impl Table {
 
     /// Returns the active association of `owner` if it is `association`.
     pub(super) fn find(&self, owner: &Owner, association: u64) -> Option<PeerId> {
-        let found = self.peers.iter().find(|(_, peer)| peer.owner == *owner)?;
-        (association != 0 && found.1.association == association).then_some(*found.0)
+        let mut its = self.peers.iter().filter(|(_, peer)| peer.owner == *owner);
+        let found = its.find(|(_, peer)| association != 0 && peer.association == association)?;
+        Some(*found.0)
+    }
+
+    /// Whether there is an active association with this identifier.
+    pub(super) fn has(&self, association: u64) -> bool {
+        self.peers.values().any(|peer| peer.association == association)
     }
 
     /// Stores a completed handshake until the first datagram under its keys.
@@ -403,7 +409,8 @@ mod tests {
         let owner = Owner { name: name.into(), key: None };
         let (limits, association) = (Limits::default(), 7);
         let (hello, welcome) = (Box::default(), Vec::new());
-        let pending = Pending { owner, limits, association, continues, hello, welcome };
+        let is_beside = false;
+        let pending = Pending { owner, limits, association, is_beside, continues, hello, welcome };
         let keys = KeyPair { send: Key::Null(1), receive: Key::Null(2) };
         table.add(now, &config(), (index, index), keys, pending);
         table.in_force(now, &config(), index, from()).expect("in force").peer

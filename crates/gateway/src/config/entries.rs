@@ -41,6 +41,7 @@ impl Config {
             user,
             forward,
             deprecated: _,
+            ignored: _,
         } = self;
         paths.iter().for_each(|path| path_entries(all, path));
         health_entries(all, health);

@@ -40,6 +40,7 @@ impl Config {
             user: _,
             forward: _,
             deprecated: _,
+            ignored: _,
         } = new;
         // The security suite is chosen at the start; a hub's list of keys can change.
         let keyed = matches!(self.security, SecuritySection::Noise(_));

@@ -112,6 +112,8 @@ pub struct Config {
     pub forward: Option<ForwardSection>,
     /// Deprecated names of keys in the file.
     pub deprecated: Vec<Deprecated>,
+    /// Unknown keys in the file that `optional` permits, with the names of their tables.
+    pub ignored: Vec<String>,
 }
 
 /// A key under a deprecated name.
@@ -384,16 +386,7 @@ impl Config {
                 .and_then(|config| config.keeps_its_secrets(path))
                 .map(Self::with_state_directory)
                 .map(Self::with_control_socket),
-            Err(error) => {
-                let mistake = Mistake {
-                    file: file.clone(),
-                    line: 0,
-                    key: "(file)".into(),
-                    found: error.to_string(),
-                    expected: "a readable TOML file".into(),
-                };
-                Err(ConfigError { file, mistakes: vec![mistake] })
-            }
+            Err(error) => Err(ConfigError::unreadable(path, error.to_string())),
         }
     }
 
@@ -458,6 +451,15 @@ impl Config {
     }
 }
 
+impl ConfigError {
+    /// A file or folder that cannot be read, because of `found`.
+    fn unreadable(path: &Path, found: String) -> Self {
+        let (file, key) = (path.display().to_string(), "(file)".to_owned());
+        let expected = "a readable TOML file".to_owned();
+        Self { file: file.clone(), mistakes: vec![Mistake { file, line: 0, key, found, expected }] }
+    }
+}
+
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, mistake) in self.mistakes.iter().enumerate() {
@@ -465,7 +467,11 @@ impl fmt::Display for ConfigError {
                 writeln!(f)?;
             }
             let Mistake { file, line, key, found, expected } = mistake;
-            write!(f, "{file}:{line}: {key}: found {found}, expected {expected}")?;
+            match (line, &**key) {
+                (0, "(file)") => write!(f, "cannot read {file}: {found}")?,
+                (0, key) => write!(f, "{file}: {key}: found {found}, expected {expected}")?,
+                _ => write!(f, "{file}:{line}: {key}: found {found}, expected {expected}")?,
+            }
         }
         Ok(())
     }

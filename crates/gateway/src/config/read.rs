@@ -30,6 +30,7 @@ enum RoleWord {
 pub(super) fn config(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Config> {
     const ROLES: [(&str, RoleWord); 3] =
         [("terminal", RoleWord::Terminal), ("hub", RoleWord::Hub), ("single", RoleWord::Single)];
+    reader.read_optional(&mut top);
     // The other keys depend on the role.
     let expected = "\"terminal\", \"hub\" or \"single\"";
     let role = top.required(reader, "role", expected, |reader, item| item.word(reader, &ROLES))?;
@@ -91,6 +92,7 @@ pub(super) fn config(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Co
         user: user?,
         forward: forward?,
         deprecated: reader.take_deprecated(),
+        ignored: reader.take_ignored(),
     })
 }
 
@@ -120,6 +122,7 @@ fn single(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Config> {
         user: user?,
         forward: None,
         deprecated: reader.take_deprecated(),
+        ignored: reader.take_ignored(),
     })
 }
 

@@ -12,10 +12,12 @@
 //! [`relay::NAME_SERVERS`].
 
 mod cache;
-#[cfg(any(test, feature = "fuzzing", feature = "simulation"))]
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 mod message;
 mod names;
+#[cfg(any(test, feature = "fuzzing", feature = "simulation"))]
+pub(crate) mod samples;
 
 pub(crate) use cache::CacheLimits;
 pub(crate) use names::AddressNames;

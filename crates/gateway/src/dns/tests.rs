@@ -1,6 +1,7 @@
 //! Tests of the forwarder; messages are compared with those of an independent library.
 
-use super::fuzzing::{answer, forwarder, messages, query, question};
+use super::fuzzing::{forwarder, messages, question};
+use super::samples::{answer, query};
 use super::*;
 use hickory_resolver::proto::op::{Edns, Message, MessageType, ResponseCode};
 use hickory_resolver::proto::rr::rdata::{SOA, TXT};

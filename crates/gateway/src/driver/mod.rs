@@ -7,6 +7,7 @@
 //!
 //! Only the wait blocks; only name lookups run in another thread.
 
+mod channel;
 mod descriptors;
 mod host;
 mod listener;
@@ -20,6 +21,7 @@ mod timer;
 mod udp;
 mod worker;
 
+pub(crate) use channel::channel;
 pub(crate) use descriptors::{KernelReserve, descriptors, raise_descriptor_limit};
 pub(crate) use host::KernelHost;
 pub(crate) use listener::{bind, from_std, listen_on, to_keep};
@@ -38,7 +40,7 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use rt::Clock;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::time::Duration;
 use timer::Alarm;
 use units::{Instant, Span};
@@ -186,6 +188,14 @@ impl Driver {
     /// As [`Driver::watch`].
     pub(crate) fn watch_requests(&mut self, pipe: &impl AsFd) -> io::Result<()> {
         let descriptor = pipe.as_fd().as_raw_fd();
+        self.poll.registry().register(&mut SourceFd(&descriptor), STOP, Interest::READABLE)
+    }
+
+    /// Wakes the loop as [`Driver::watch`] when `descriptor` becomes readable.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(crate) fn watch_descriptor(&mut self, descriptor: RawFd) -> io::Result<()> {
         self.poll.registry().register(&mut SourceFd(&descriptor), STOP, Interest::READABLE)
     }
 

@@ -208,17 +208,17 @@ impl ShardUdp {
     /// Delivers datagrams that other shards have received; returns whether there are more.
     fn receive_handed(
         &mut self,
-        deliver: &mut dyn FnMut(SocketAddr, &mut [u8]) -> Delivered,
+        deliver: &mut dyn FnMut(SocketAddr, &mut [u8], bool) -> Delivered,
     ) -> bool {
         let (taken, more) = self.place.take();
         for Handed { from, here, mut bytes } in taken {
-            let delivered = deliver(from, &mut bytes);
+            let delivered = deliver(from, &mut bytes, true);
             if let Some(here) = here {
                 self.udp.note_received(from, here, delivered == Delivered::Peer);
             }
             // Another shard than the first does not hand over: with a list of terminals that is
             // being replaced, two shards could return a datagram to each other.
-            if let Delivered::Elsewhere(to) = delivered
+            if let Delivered::OtherShard(to) = delivered
                 && self.place.number == 0
             {
                 self.place.hand_over(to, Handed { from, here, bytes });
@@ -251,17 +251,17 @@ impl DatagramSocket for ShardUdp {
 
     fn receive(
         &mut self,
-        deliver: &mut dyn FnMut(SocketAddr, &mut [u8]) -> Delivered,
+        deliver: &mut dyn FnMut(SocketAddr, &mut [u8], bool) -> Delivered,
     ) -> io::Result<bool> {
         let more = self.receive_handed(deliver);
         let Self { udp, place, foreign } = self;
         let (own, count) = (place.number, place.count());
-        let received = udp.receive(&mut |from, datagram| {
+        let received = udp.receive(&mut |from, datagram, is_last| {
             let delivered = match part_of(datagram, count) {
-                part if part == own => deliver(from, datagram),
-                part => Delivered::Elsewhere(part),
+                part if part == own => deliver(from, datagram, is_last),
+                part => Delivered::OtherShard(part),
             };
-            if let Delivered::Elsewhere(to) = delivered {
+            if let Delivered::OtherShard(to) = delivered {
                 foreign.push((to, from, (&*datagram).into()));
             }
             delivered
@@ -366,7 +366,7 @@ mod tests {
         let mut found = Vec::new();
         while found.len() < want && clock.now() < until {
             socket
-                .receive(&mut |_, datagram| {
+                .receive(&mut |_, datagram, _| {
                     found.push(datagram.to_vec());
                     answer(datagram)
                 })
@@ -401,7 +401,7 @@ mod tests {
         let local = SocketAddr::from(([127, 0, 0, 9], address.port()));
         let hello = sealed(1, 0);
         from.send_to(&hello, local).unwrap();
-        assert_eq!(receive(&mut sockets[0], 1, |_| Delivered::Elsewhere(2)), [&hello[..]]);
+        assert_eq!(receive(&mut sockets[0], 1, |_| Delivered::OtherShard(2)), [&hello[..]]);
         assert_eq!(receive(&mut sockets[2], 1, |_| Delivered::Unvalidated), [&hello[..]]);
         assert_eq!(sockets[2].place.handed_over(), HandedOver { received: 1, dropped: 0 });
         sockets[2].send(from.local_addr().unwrap(), b"welcome", 7);
@@ -419,7 +419,7 @@ mod tests {
         }
         let dropped = HandedOver { received: MAX_QUEUED as u64, dropped: 7 };
         assert_eq!(sockets[1].place.handed_over(), dropped);
-        let found = receive(&mut sockets[1], MAX_QUEUED, |_| Delivered::Elsewhere(0));
+        let found = receive(&mut sockets[1], MAX_QUEUED, |_| Delivered::OtherShard(0));
         assert_eq!(found.len(), MAX_QUEUED);
         assert_eq!(sockets[0].place.handed_over(), HandedOver::default());
     }

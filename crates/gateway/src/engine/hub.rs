@@ -17,7 +17,7 @@ use crate::engine::limits::slots::reserve::is_out_of_descriptors;
 use crate::engine::pair::Role;
 use crate::engine::peers::classes::Classes;
 use crate::engine::peers::family_watch::FamilyWatch;
-use crate::engine::peers::relay_set::{Peer, StreamKey};
+use crate::engine::peers::peer::{Peer, StreamKey};
 use crate::engine::peers::scheduler_notifier::SchedulerNotifier;
 use crate::engine::resolver::QueryId;
 use crate::engine::resolver::{Answer, Owner};

@@ -39,6 +39,7 @@ use hub::Hub;
 use pair::Pair;
 use relay::{Keys, PublicKey, Registration};
 use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use terminal::Terminal;
 use units::{BitRate, Instant, Span};
@@ -107,6 +108,17 @@ impl Engine {
         /// Takes no new connections any more, and ends when all that run are over at both ends, or
         /// after `limit`.
         fn drain(self: &mut Self, now: Instant, limit: Span);
+        /// Leaves new connections and receiving to the process that replaces this one, with which
+        /// the UDP sockets of these numbers are connected. Ends when all connections are over at
+        /// both ends, or after `limit`.
+        fn hand_over(
+            self: &mut Self,
+            now: Instant,
+            limit: Span,
+            channels: Vec<(usize, OwnedFd)>
+        );
+        /// Whether the process that replaces this one can be connected while this one has streams.
+        fn can_overlap(self: &Self) -> bool;
         /// Whether it drains.
         fn is_draining(self: &Self) -> bool;
         /// Returns the number of connections.
@@ -298,6 +310,11 @@ impl Engine {
     /// Returns the listeners that are open.
     pub(crate) fn listeners(&self) -> Vec<&Listener> {
         self.as_terminal().map_or_else(Vec::new, Pair::listeners)
+    }
+
+    /// Returns the descriptors of the sockets on which it accepts connections and queries.
+    pub(crate) fn listening_descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        self.as_terminal().map_or_else(Vec::new, Pair::listening_descriptors)
     }
 
     /// Accepts from all of `new` as well, or from none; returns their numbers.

@@ -29,7 +29,8 @@ use crate::engine::limits::{
     client_network::client_network, slots::reserve::is_out_of_descriptors,
 };
 use crate::engine::pair::Role;
-use crate::engine::peers::relay_set::{Peer, StreamKey};
+use crate::engine::peers::peer::{Peer, StreamKey};
+use crate::engine::peers::relay_set::reports::Reports;
 use crate::engine::resolver::Answer;
 use crate::engine::transfer::connection_info::ConnectionInfo;
 use crate::forward::{Homes, packet::Ends};
@@ -69,14 +70,25 @@ pub(crate) struct Terminal {
     hubs: HubLookups,
     /// The DNS forwarder, if there is one.
     dns: Option<DnsService>,
+    reports: Reports,
 }
 
 impl Terminal {
     pub(crate) fn new(admission: ClientAdmission, confirm_queue: Option<ConfirmQueue>) -> Self {
         let listeners = Slab::new();
         let (pause, complain_again, hubs) = (Pause::None, Instant::ZERO, HubLookups::default());
-        let dns = None;
-        Self { listeners, turn: 0, admission, confirm_queue, pause, complain_again, hubs, dns }
+        let (dns, reports) = (None, Reports::default());
+        Self {
+            listeners,
+            turn: 0,
+            admission,
+            confirm_queue,
+            pause,
+            complain_again,
+            hubs,
+            dns,
+            reports,
+        }
     }
 
     /// A terminal as `config` has it.
@@ -293,6 +305,9 @@ impl Role for Terminal {
         self.review(core, now);
         self.hubs.review(&mut core.relays, &mut core.resolver, &*core.host, now);
         let more_queries = self.dns.as_mut().is_some_and(|dns| dns.turn(core, now));
+        let unix_s = core.host.unix_ns(now) / 1_000_000_000;
+        let counted = (core.slots.table.len(), &core.counters);
+        self.reports.review(now, unix_s, &mut core.relays, counted);
         let more_syns = self.receive_syns(core, now);
         self.accept(core, now) || more_syns || more_queries
     }
@@ -440,8 +455,20 @@ impl Role for Terminal {
         }
         self.close(core, now, |listener| listener.kind != Kind::Transparent);
         if let Some(dns) = &mut self.dns {
-            dns.close();
+            dns.close(&mut *core.host);
         }
+    }
+
+    fn hand_over(&mut self, core: &mut TerminalCore) {
+        if let Some(dns) = &mut self.dns {
+            dns.close(&mut *core.host);
+        }
+        if let Some(confirm) = &mut self.confirm_queue {
+            confirm.close(core);
+        }
+        // The other process has the same sockets, so that closing alone does not end the watch.
+        self.listeners.iter().for_each(|(_, listener)| listener.unwatch(&mut *core.host));
+        self.listeners.clear();
     }
 
     fn bypasses_packets(&self) -> Option<bool> {

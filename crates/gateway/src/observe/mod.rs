@@ -29,7 +29,8 @@ pub use histogram::Histogram;
 pub use question::VERSION as CONTROL_VERSION;
 pub use status::{
     CommitmentStatus, ConnectionStatus, Counted, DnsStatus, GatewayStatus, LoopStatus, Page,
-    PathCounters, ProcessStatus, ResolverStatus, ShardStatus, Status, TerminalStatus,
+    PathCounters, ProcessStatus, ReportStatus, ReportedMessageStatus, ReportedPathStatus,
+    ResolverStatus, ShardStatus, Status, TerminalStatus,
 };
 
 #[cfg(any(test, feature = "fuzzing"))]

@@ -2,6 +2,8 @@
 
 use crate::Commitment;
 use crate::report::{AssociationCounters, Counters, SingleReport, Traffic, UdpCounters};
+use relay::health::HealthState;
+use relay::{ReportedCounters, ReportedMessage, ReportedPath, TerminalReport};
 use serde::Serialize;
 
 /// Status of a gateway at one time.
@@ -243,9 +245,81 @@ pub struct TerminalStatus {
     pub receive_limit_bytes: u64,
     /// Memory of received data, bytes.
     pub receive_memory_bytes: u64,
+    /// State of the terminal's gateway as it reports it, at a hub.
+    pub report: Option<ReportStatus>,
     /// Counters since the association was established.
     #[serde(flatten)]
     pub counters: PathCounters,
+}
+
+/// State of a terminal's gateway, by its last report.
+#[derive(Clone, Debug, Serialize)]
+pub struct ReportStatus {
+    /// Its version.
+    pub version: String,
+    /// Start of its process, seconds since 1970.
+    pub started_unix_seconds: u64,
+    /// Its paths.
+    pub paths: Vec<ReportedPathStatus>,
+    /// Its open connections.
+    pub connections: u64,
+    /// Connections opened since its start.
+    pub connections_opened: u64,
+    /// Connections refused since its start.
+    pub connections_refused: u64,
+    /// Connections lost with a session since its start.
+    pub connections_lost: u64,
+    /// Datagrams that it has dropped.
+    pub datagrams_dropped: u64,
+    /// Its last warnings and errors, the newest first.
+    pub messages: Vec<ReportedMessageStatus>,
+}
+
+/// A path of a terminal.
+#[derive(Clone, Debug, Serialize)]
+pub struct ReportedPathStatus {
+    /// Its name; empty if the terminal has only one.
+    pub path: String,
+    /// `well`, `recovering`, `poor` or `down`.
+    pub health: &'static str,
+    /// Number of failures.
+    pub failures: u64,
+}
+
+/// A line of a terminal's log.
+#[derive(Clone, Debug, Serialize)]
+pub struct ReportedMessageStatus {
+    /// Its time, seconds since 1970.
+    pub unix_seconds: u64,
+    /// Its text.
+    pub text: String,
+}
+
+impl ReportStatus {
+    /// Returns the status of a report.
+    pub(crate) fn new(report: TerminalReport) -> Self {
+        let ReportedCounters { open, opened, refused, lost, dropped } = report.counters;
+        let path = |path: ReportedPath| ReportedPathStatus {
+            path: path.name,
+            health: HealthState::ALL[usize::from(path.state.min(3))].as_str(),
+            failures: path.failures,
+        };
+        let message = |message: ReportedMessage| ReportedMessageStatus {
+            unix_seconds: message.unix_s,
+            text: message.text,
+        };
+        Self {
+            version: report.release,
+            started_unix_seconds: report.started_unix_s,
+            paths: report.paths.into_iter().map(path).collect(),
+            connections: open,
+            connections_opened: opened,
+            connections_refused: refused,
+            connections_lost: lost,
+            datagrams_dropped: dropped,
+            messages: report.messages.into_iter().map(message).collect(),
+        }
+    }
 }
 
 /// Counters of one terminal's sessions.

@@ -79,10 +79,27 @@ impl Relay {
         self.streams.is_draining()
     }
 
+    /// Returns whether the peer has announced that it ends the session and that none follows.
+    pub fn is_left(&self) -> bool {
+        self.connected && self.streams.peer_leaves()
+    }
+
+    /// Returns whether the terminal continues in another association while this session ends, and
+    /// the hub keeps both (ASC-2.11).
+    pub fn can_overlap(&self) -> bool {
+        let both = Capabilities::ORDERLY_END.or(Capabilities::OVERLAP);
+        self.capabilities().contains(both)
+    }
+
     /// Returns whether both sides end sessions in order.
     fn can_end_in_order(&self) -> bool {
+        self.capabilities().contains(Capabilities::ORDERLY_END)
+    }
+
+    /// Returns the features of both sides.
+    pub(super) fn capabilities(&self) -> Capabilities {
         let peer = self.peer.map_or(Capabilities::NONE, |limits| limits.capabilities);
-        peer.and(self.config.capabilities).contains(Capabilities::ORDERLY_END)
+        peer.and(self.config.capabilities)
     }
 
     /// Returns whether padding estimates the rate: this is a hub, the reverse path is not too slow for
@@ -149,6 +166,7 @@ impl Relay {
     pub(super) fn begin_session(&mut self, now: Instant, limits: Limits) {
         (self.peer, self.peer_left) = (Some(limits), None);
         self.streams.set_peer(limits, self.sends_padding());
+        self.send_report();
         self.incarnation += 1;
         let config = session_config(&self.config, limits, self.cached_metrics);
         self.session = Some(Session::connect(&config, now, self.incarnation));

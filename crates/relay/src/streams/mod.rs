@@ -11,6 +11,7 @@ mod families;
 pub(crate) mod fuzzing;
 mod grants;
 mod receiving;
+mod report;
 mod sending;
 mod table;
 
@@ -35,6 +36,7 @@ use draining::Draining;
 use families::Announcement;
 use grants::Grants;
 pub(crate) use grants::LEAST_GRANT;
+use report::Report;
 use sending::{Control, Packet};
 use slab::Slab;
 use std::collections::{BTreeSet, VecDeque};
@@ -76,6 +78,7 @@ pub(crate) struct Streams {
     pub(crate) datagrams: Datagrams,
     grants: Grants,
     announcement: Announcement,
+    report: Report,
     draining: Draining,
     /// First octet of a frame that could not be read: the session cannot continue.
     unreadable: Option<u8>,
@@ -132,6 +135,7 @@ impl Streams {
             datagrams: Datagrams::default(),
             grants: Grants::default(),
             announcement: Announcement::default(),
+            report: Report::default(),
             draining: Draining::default(),
             unreadable: None,
             largest_released: 0,

@@ -37,6 +37,8 @@ pub(super) enum Control {
     Rate,
     /// The address families that the hub reaches: the newest when the frame is written.
     Families,
+    /// A terminal's state: the newest when the frame is written.
+    Report,
     /// This side opens no more streams.
     GoAway,
 }
@@ -84,8 +86,10 @@ enum Turn {
 impl Streams {
     /// Whether there is anything for a new number.
     pub(crate) fn has_fresh(&self) -> bool {
-        let waiting =
-            !self.controls.is_empty() || !self.scheduler.is_empty() || self.announcement.due;
+        let waiting = !self.controls.is_empty()
+            || !self.scheduler.is_empty()
+            || self.announcement.due
+            || self.report.due;
         waiting && !self.draining.finished
     }
 
@@ -112,6 +116,9 @@ impl Streams {
     pub(crate) fn fresh(&mut self, room: &mut [u8]) -> Option<(usize, u64)> {
         self.tell_need();
         if let Some(alone) = self.announcement_packet(room) {
+            return Some(alone);
+        }
+        if let Some(alone) = self.report_packet(room) {
             return Some(alone);
         }
         let mut packet = Packet::default();
@@ -210,6 +217,7 @@ impl Streams {
                 }
             }
             Control::Families => self.announcement.frame(),
+            Control::Report => return self.report.write(writer),
             Control::GoAway => self.go_away_frame(),
         };
         writer.control(&frame)
@@ -360,6 +368,7 @@ impl Streams {
     fn put_off(&mut self, control: Control) {
         match control {
             Control::Families => self.announcement.due = true,
+            Control::Report => self.report.due = true,
             Control::Accept { .. }
             | Control::Reset { .. }
             | Control::Credit { .. }
@@ -444,7 +453,11 @@ impl Streams {
                 Reference::Control(Control::Shared { returned }) => self.shared_known(returned),
                 Reference::Control(Control::Reset { id, .. }) => self.peer_has_seen(id),
                 Reference::Control(
-                    Control::Accept { .. } | Control::Rate | Control::Families | Control::GoAway,
+                    Control::Accept { .. }
+                    | Control::Rate
+                    | Control::Families
+                    | Control::Report
+                    | Control::GoAway,
                 )
                 | Reference::Datagram => {}
                 Reference::Stream { id, offset, len, end, .. } => {

@@ -23,6 +23,7 @@ use relay::{Destination, ResetReason, Target};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
 use units::{Instant, Span};
 
 /// Maximum number of receive calls of a socket in one round, and of queries of a TCP client.
@@ -105,8 +106,15 @@ impl DnsService {
     }
 
     /// Closes its sockets.
-    pub(crate) fn close(&mut self) {
+    pub(crate) fn close(&mut self, host: &mut dyn Host) {
+        // Another process may have the same sockets, so that closing alone does not end the watch.
+        self.sockets.iter().for_each(|socket| host.unwatch(socket.udp.id()));
         self.sockets.clear();
+    }
+
+    /// The kernel's descriptors of its UDP sockets.
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.sockets.iter().filter_map(|socket| socket.udp.descriptor())
     }
 
     /// Notes that datagrams have arrived at a socket.
@@ -140,7 +148,7 @@ impl DnsService {
                 return;
             }
             let (names, ipv6_prefix) = (&mut core.names, core.limits.ipv6_prefix);
-            let mut take = |address: SocketAddr, message: &mut [u8]| {
+            let mut take = |address: SocketAddr, message: &mut [u8], _| {
                 let network = client_network(address.ip(), ipv6_prefix);
                 let client = Client { address, network, reply_to: ReplyTo::Datagram(number) };
                 forwarder.handle_query(now, client, message, names);

@@ -57,6 +57,11 @@ impl Listener {
         host.watch(self.socket.id(), Source::Listener(number))
     }
 
+    /// Ends [`Listener::watch`].
+    pub(crate) fn unwatch(&self, host: &mut dyn Host) {
+        host.unwatch(self.socket.id());
+    }
+
     /// The kernel's descriptor, where there is one.
     pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.socket.descriptor()

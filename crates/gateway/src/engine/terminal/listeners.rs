@@ -2,9 +2,11 @@
 
 use super::{MAX_LISTENERS, Terminal};
 use crate::engine::accept::confirm_queue::ConfirmQueue;
+use crate::engine::accept::dns_service::DnsService;
 use crate::engine::accept::listener::{Kind, Listener};
 use crate::engine::host::Host;
 use std::io;
+use std::os::fd::BorrowedFd;
 
 impl Terminal {
     /// Adds all of `new` to its listeners, or none of them. Returns their numbers.
@@ -44,6 +46,12 @@ impl Terminal {
     /// Returns its listeners.
     pub(crate) fn listeners(&self) -> impl Iterator<Item = &Listener> {
         self.listeners.iter().map(|(_, listener)| listener)
+    }
+
+    /// Returns the descriptors of the sockets on which it accepts connections and queries.
+    pub(crate) fn listening_descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let listeners = self.listeners().filter_map(Listener::descriptor);
+        listeners.chain(self.dns.iter().flat_map(DnsService::descriptors))
     }
 
     /// Notes that clients are in the accept queue of a listener.

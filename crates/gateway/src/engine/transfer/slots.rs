@@ -2,7 +2,7 @@
 
 use crate::engine::limits::rates::QuotaOwner;
 use crate::engine::limits::slots::{Full, IDLE, Owner, RECLAIMED};
-use crate::engine::peers::relay_set::StreamKey;
+use crate::engine::peers::peer::StreamKey;
 use crate::engine::transfer::connection::Stage;
 use crate::engine::transfer::connections::Core;
 use crate::proxy::RefuseReason;

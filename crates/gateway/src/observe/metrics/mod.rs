@@ -56,6 +56,7 @@ pub(super) fn render(status: &Status, format: Format) -> String {
     for &(name, help, histogram) in TIMES {
         page.metric(name, Kind::Histogram, help, |page, name| page.times(name, histogram(status)));
     }
+    page.releases(status);
     for &(name, kind, help, value) in EACH {
         page.metric(name, kind, help, |page, name| {
             for terminal in &status.terminals {
@@ -155,6 +156,21 @@ impl Page {
             ("controller", gateway.controller),
         ];
         self.sample(name, &labels, 1.0);
+    }
+
+    fn releases(&mut self, status: &Status) {
+        let name = "bentpipe_terminal_info";
+        self.head(name, Kind::Gauge, "The version that a terminal reports; 1.");
+        for terminal in &status.terminals {
+            let Some(report) = &terminal.report else { continue };
+            let (terminal, path) = match terminal.terminal.split_once('/') {
+                Some((terminal, path)) => (terminal, Some(("path", path))),
+                None => (&*terminal.terminal, None),
+            };
+            let labels = [("terminal", terminal), ("version", &report.version)];
+            let labels: Vec<(&str, &str)> = labels.into_iter().chain(path).collect();
+            self.sample(name, &labels, 1.0);
+        }
     }
 
     fn times(&mut self, name: &str, histogram: &Histogram) {

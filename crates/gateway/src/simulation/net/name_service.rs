@@ -1,7 +1,7 @@
 //! DNS of clients: their queries to a terminal, and the name server of the hubs.
 
 use super::{Net, id_of};
-use crate::dns::fuzzing::{answer, query};
+use crate::dns::samples::{answer, query};
 use crate::engine::{SocketId, Source};
 use std::net::SocketAddr;
 

@@ -220,7 +220,7 @@ impl World {
         let state = State::open(None, EPOCH);
         let seed = self.entropy.next_u64();
         let mut draws = 0;
-        let mut entropy = || {
+        let mut entropy = move || {
             draws += 1;
             RngStream::new(seed, draws, "gateway/simulation/entropy")
         };
