@@ -162,7 +162,7 @@ fn hub_addresses(found: &mut Findings, config: &Config) {
             }
             continue;
         }
-        let Some(route) = crate::gateway::route(&path) else { continue };
+        let Some(route) = crate::relay_settings::route(&path) else { continue };
         let Err(error) = driver::mtu(&route) else { continue };
         if let Some(interface) =
             route.interface.as_ref().filter(|_| error.raw_os_error() == Some(libc::ENODEV))

@@ -61,6 +61,7 @@ pub mod observe;
 mod privileges;
 pub mod proxy;
 mod reach;
+mod relay_settings;
 mod reload;
 mod report;
 mod service;

@@ -4,6 +4,7 @@ mod limits;
 mod registration;
 mod responses;
 mod table;
+mod terminals;
 
 pub use registration::Registration;
 pub use table::PeerId;
@@ -18,7 +19,7 @@ use crate::error::{Counters, OpenError};
 use crate::handshake::{
     From, ReceivedHello, SUITE_NOISE, SUITE_NULL, WelcomePayload, check_len, check_suite,
 };
-use crate::keys::{Keys, PresharedKey, PublicKey, Security};
+use crate::keys::{Keys, PublicKey, Security};
 use crate::noise;
 use crate::null;
 use crate::recent_senders::VerifiedSenders;
@@ -29,6 +30,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use table::{InForce, Owner, Pending, Table};
+use terminals::{Terminal, terminals};
 use units::{Instant, Span};
 
 /// Rate of Unknowns to one address (in IPv6 to one network of 64 bits), in each of its two slots,
@@ -55,24 +57,6 @@ pub enum HubReceived<'d> {
     },
     /// Nothing for the upper layer (responses may be queued).
     Nothing,
-}
-
-/// A configured terminal.
-#[derive(Debug)]
-struct Terminal {
-    name: Arc<str>,
-    preshared: PresharedKey,
-    /// Timestamp of the last accepted Hello.
-    latest: u64,
-    /// Whether it may only register a key.
-    enrols: bool,
-}
-
-impl Terminal {
-    /// Returns true if a Hello gets the same response from both.
-    fn is_like(&self, other: &Self) -> bool {
-        self.name == other.name && self.preshared == other.preshared && self.enrols == other.enrols
-    }
 }
 
 /// Additional state of a hub with keys.
@@ -487,21 +471,4 @@ impl Hub {
     pub fn remove(&mut self, peer: PeerId) {
         self.table.remove(peer);
     }
-}
-
-/// Returns the terminals configured in `keys`, with their state from `before`.
-fn terminals(keys: &Keys, before: &BTreeMap<PublicKey, Terminal>) -> BTreeMap<PublicKey, Terminal> {
-    let remembering = |known: &crate::keys::Known, enrols| {
-        let (name, preshared) = (known.name.as_str().into(), known.preshared.clone());
-        let mut terminal = Terminal { name, preshared, latest: 0, enrols };
-        // With another secret or name the response to the last Hello may have been useless: its
-        // repetition is processed as after a restart of the hub.
-        if let Some(old) = before.get(&known.public).filter(|old| old.is_like(&terminal)) {
-            terminal.latest = old.latest;
-        }
-        terminal
-    };
-    let enrolment = keys.enrolment().iter().map(|known| (known, true));
-    let all = keys.known().iter().map(|known| (known, false)).chain(enrolment);
-    all.map(|(known, enrols)| (known.public, remembering(known, enrols))).collect()
 }

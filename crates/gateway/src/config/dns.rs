@@ -1,6 +1,7 @@
 //! `[dns]`: a terminal's DNS forwarder, and the name servers that a hub asks for terminals.
 
-use super::read::{positive_span, read_bool};
+use super::items::positive_span;
+use super::read::read_bool;
 use super::reader::{Item, Reader, Section};
 use super::resolver::nameserver;
 use super::values;

@@ -27,6 +27,7 @@ mod entries;
 mod fail;
 mod forward;
 mod hub_address;
+mod items;
 mod limits;
 mod link;
 mod log;

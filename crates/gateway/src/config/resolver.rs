@@ -1,6 +1,6 @@
 //! `[resolver]`: name servers and their settings, in place of those of the system.
 
-use super::read::positive_span;
+use super::items::positive_span;
 use super::reader::{Item, Reader, Section};
 use crate::proxy::is_name;
 use std::net::{IpAddr, SocketAddr};

@@ -1,7 +1,7 @@
 //! The DNS forwarder of a terminal, its hub and a name server on loopback.
 
 use super::harness::*;
-use crate::dns::fuzzing::{answer, query};
+use crate::dns::samples::{answer, query};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use super::World;
 use crate::engine::Held;
 use crate::engine::single::{Facing, Single};
 use crate::engine::{self, Admission, Engine, HeldSyns, Kind, LinkSocket, Machine, RelaySet};
-use crate::gateway::{path_plans, relay_config};
+use crate::relay_settings::{path_plans, relay_config};
 use crate::simulation::host::{MemoryHost, MemoryListener, MemorySyns, platform};
 use crate::simulation::net::{Listener, PacketFilter, Shared};
 use crate::state::State;
