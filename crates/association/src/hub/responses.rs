@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use units::Instant;
 
 /// Maximum number of queued responses of each priority.
-const MAX_QUEUED: usize = 64;
+const MAX_QUEUED: usize = 512;
 
 /// Queued responses.
 #[derive(Debug, Default)]

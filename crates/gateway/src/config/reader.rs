@@ -28,6 +28,8 @@ pub(super) const MOST_TABLES: usize = 10_000;
 pub(super) struct Reader<'a> {
     file: &'a str,
     text: &'a str,
+    /// Offsets of the ends of its lines.
+    line_ends: Vec<usize>,
     drop_ins: &'a DropIns,
     mistakes: Vec<Mistake>,
     deprecated: Vec<Deprecated>,
@@ -63,7 +65,9 @@ impl<'a> Reader<'a> {
     ) -> Result<(Self, Section<'a>), ConfigError> {
         let (mistakes, deprecated) = (Vec::new(), Vec::new());
         let (optional, ignored) = (Vec::new(), Vec::new());
-        let mut reader = Self { file, text, drop_ins, mistakes, deprecated, optional, ignored };
+        let line_ends = Vec::new();
+        let mut reader =
+            Self { file, text, line_ends, drop_ins, mistakes, deprecated, optional, ignored };
         match reader.top() {
             Some(top) => Ok((reader, top)),
             None => Err(reader.close(None::<()>).expect_err("no document")),
@@ -72,6 +76,7 @@ impl<'a> Reader<'a> {
 
     /// The text as a table.
     fn top(&mut self) -> Option<Section<'a>> {
+        self.line_ends = self.text.match_indices('\n').map(|(end, _)| end).collect();
         match DeTable::parse(self.text) {
             Ok(table) => {
                 let (path, known) = (String::new(), BTreeSet::new());
@@ -99,10 +104,10 @@ impl<'a> Reader<'a> {
         DropIn { file, text }: &'a DropIn,
         read: impl FnOnce(&mut Self, Section<'a>) -> Option<T>,
     ) -> Option<T> {
-        let outer = (self.file, self.text);
+        let outer = (self.file, self.text, std::mem::take(&mut self.line_ends));
         (self.file, self.text) = (file, text);
         let result = self.top().and_then(|top| read(self, top));
-        (self.file, self.text) = outer;
+        (self.file, self.text, self.line_ends) = outer;
         result
     }
 
@@ -156,8 +161,7 @@ impl<'a> Reader<'a> {
     }
 
     fn line_at(&self, offset: usize) -> usize {
-        let offset = offset.min(self.text.len());
-        1 + self.text.as_bytes()[..offset].iter().filter(|&&byte| byte == b'\n').count()
+        1 + self.line_ends.partition_point(|&end| end < offset)
     }
 }
 
