@@ -12,7 +12,7 @@
 //! of each minute (Tanveer et al., CoNEXT Companion 2023; Mohan et al., WWW 2024). The satellite
 //! with the highest elevation at the user is taken, of those that both places see at the beginning
 //! and at the end of the interval. Without one nothing is sent. What a hand-over costs depends on
-//! the terminal; a share of loss for [`HANDOVER`] may be given.
+//! the terminal; a share of loss for the first 100 ms may be given.
 
 use crate::{LabError, files};
 use sgp4::chrono::{NaiveDate, NaiveDateTime};
