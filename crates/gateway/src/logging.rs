@@ -17,7 +17,7 @@ use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use std::panic::PanicHookInfo;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Barrier, OnceLock};
 use std::time::Duration;
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::filter::Targets;
@@ -97,10 +97,15 @@ impl Log {
             // Not `io::stderr`: its lock would be held while the descriptor blocks.
             let out = File::from(io::stderr().as_fd().try_clone_to_owned()?);
             let thread = std::thread::Builder::new().name("log".into());
+            let dropped = Arc::new(Barrier::new(2));
+            let drops = Arc::clone(&dropped);
             thread.spawn(move || {
                 crate::privileges::drop_all_of_thread();
+                drops.wait();
                 queue.write_all_to(out)
             })?;
+            // No thread keeps privileges when the first octet is read from the network.
+            dropped.wait();
             self.writing = true;
         }
         Ok(())

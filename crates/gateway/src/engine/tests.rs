@@ -1,7 +1,6 @@
 //! Two gateways on one machine's loopback, and clients and servers around them.
 
 mod counts;
-mod dns;
 mod drain;
 mod ends;
 mod failing;
