@@ -173,14 +173,19 @@ impl Gateway {
     pub fn run(mut self, stop: &Stop) -> Result<Report, Error> {
         let clock = Clock::from_here();
         let result = self.live(stop);
-        if let Some(interception) = self.interception.take()
-            && let Err(error) = interception.remove()
-        {
-            tracing::warn!(%error, "the interception was not removed completely");
-        }
+        remove_rules(self.interception.take());
         result?;
         let report = report_of(&mut self.engine, self.role, self.controller.name());
         Ok(Report { seconds: clock.now().as_secs_f64(), ..report })
+    }
+}
+
+/// Removes the kernel's rules, if there are any.
+pub(crate) fn remove_rules(interception: Option<Interception>) {
+    if let Some(interception) = interception
+        && let Err(error) = interception.remove()
+    {
+        tracing::warn!(%error, "the interception was not removed completely");
     }
 }
 

@@ -125,11 +125,7 @@ impl ShardedHub {
     pub fn run(mut self, stop: &Stop) -> Result<Report, Error> {
         let clock = Clock::from_here();
         let result = self.live(stop);
-        if let Some(interception) = self.interception.take()
-            && let Err(error) = interception.remove()
-        {
-            tracing::warn!(%error, "the interception was not removed completely");
-        }
+        gateway::remove_rules(self.interception.take());
         result?;
         self.driver.close_observer(&mut self.shards);
         Ok(Report { seconds: clock.now().as_secs_f64(), ..self.end() })
