@@ -57,12 +57,20 @@ before=$(pids)
 echo "processes $before"
 
 step upgrade
+# It lasts about 10 s.
+curl -sS --fail --max-time 120 --limit-rate 2M --socks5-hostname 127.0.0.1:1080 \
+  http://127.0.0.1:8080/file >/long &
+long=$!
+sleep 2
 dpkg -i /new.deb
+kill -0 $long 2>/dev/null || { echo "the download was over before the upgrade"; exit 1; }
 expect "hub" "$(systemctl is-active bentpipe@hub)" active
 expect "terminal" "$(systemctl is-active bentpipe@terminal)" active
-[ "$(pids)" != "$before" ] || { echo "the processes were not restarted"; exit 1; }
+[ "$(pids)" != "$before" ] || { echo "the processes were not replaced"; exit 1; }
 grep -q "$terminal" hub.toml || { echo "the upgrade replaced hub.toml"; exit 1; }
 expect "checksum after the upgrade" "$(fetch)" "$sum"
+wait $long || { echo "the upgrade lost a connection"; exit 1; }
+expect "checksum of the download during the upgrade" "$(sha256sum </long)" "$sum"
 
 step remove
 dpkg -r bentpipe

@@ -397,6 +397,8 @@ local function extension_frame(c, tree, flags)
     tree:add(f["relay.data"], c:take(len, "content"))
     if flags == 0x11 then
       return string.format("PADDING, %d bytes", len)
+    elseif flags == 0x12 then
+      return string.format("REPORT, %d bytes", len)
     end
     return string.format("unknown frame 0x%02x, %d bytes", flags, len)
   end

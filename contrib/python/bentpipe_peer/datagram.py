@@ -39,7 +39,9 @@ ORDERLY_END = 0x01
 """The capability to end sessions in order inside an association (ASC-2.10, RLY-10)."""
 AES_256_GCM = 0x02
 """The capability to seal datagrams by AES-256-GCM (ASC-2.10, 6.6)."""
-CAPABILITIES = ORDERLY_END | AES_256_GCM
+REPAIR = 0x04
+"""The capability to receive repair symbols (ASC-2.10, XSTP-15). This side sends none."""
+CAPABILITIES = ORDERLY_END | AES_256_GCM | REPAIR
 """All that this implementation has."""
 
 VERSION_MESSAGE = 26

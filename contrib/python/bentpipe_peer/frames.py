@@ -139,6 +139,14 @@ class Padding:
 
 
 @dataclass(frozen=True)
+class Report:
+    """A terminal's state: keys and values (RLY-11.1)."""
+
+    number: int
+    fields: list[tuple[int, bytes]]
+
+
+@dataclass(frozen=True)
 class Unknown:
     """An extension frame of a kind that is not known (RLY-1.10)."""
 
@@ -154,7 +162,7 @@ class BadOpening:
 
 
 Frame = Union[StreamFrame, Accept, Reset, Credit, Shared, Datagram, Piece, Grant, Need, Families,
-              GoAway, Padding, Unknown, BadOpening]
+              GoAway, Padding, Report, Unknown, BadOpening]
 
 
 class Unreadable(Malformed):
@@ -197,6 +205,10 @@ def encode(frame: Frame, last: bool = False) -> bytes:
             return b"\x10" + put_varint(len(content)) + content
         case Padding(length):
             return b"\x11" + put_varint(length) + bytes(length)
+        case Report(number, fields):
+            content = put_varint(number)
+            content += b"".join(put_varint(k) + put_varint(len(v)) + v for k, v in fields)
+            return b"\x12" + put_varint(len(content)) + content
         case Unknown(kind, content):
             return bytes([kind]) + put_varint(len(content)) + content
         case BadOpening():
@@ -325,7 +337,7 @@ def _decode_other(reader: Reader, first: int) -> Frame:
     return (Grant, Need, Families)[kind - 7](_varint(reader), _varint(reader))
 
 
-def _decode_extension(reader: Reader, first: int) -> GoAway | Padding | Unknown:
+def _decode_extension(reader: Reader, first: int) -> GoAway | Padding | Report | Unknown:
     """Reads an extension frame; octets behind the known content are skipped (RLY-1.10)."""
     content = reader.take(_varint(reader))
     if first == 0x10:
@@ -334,6 +346,13 @@ def _decode_extension(reader: Reader, first: int) -> GoAway | Padding | Unknown:
         return GoAway(opened, bool(inner.uint(1) & 1))
     if first == 0x11:
         return Padding(len(content))
+    if first == 0x12:
+        inner = Reader(content)
+        number, fields = _varint(inner), []
+        while inner.left:
+            key = _varint(inner)
+            fields.append((key, inner.take(_varint(inner))))
+        return Report(number, fields)
     return Unknown(first, content)
 
 

@@ -7,9 +7,10 @@ from typing import Callable
 
 from . import suites
 from .association import HubAssociations, HubTerminal, Identity, Payload, TerminalAssociation
-from .datagram import CAPABILITIES, OVERHEAD, Header, Kind, Limits
+from .datagram import CAPABILITIES, OVERHEAD, REPAIR, Header, Kind, Limits
 from .frames import Opening, Reason
 from .relay import Relay
+from .repair import Repairer
 from .session import Session, State
 from .stream import Stream
 from .wire import Malformed
@@ -104,6 +105,8 @@ class Connection:
         self.session = Session(not is_hub, self.relay, own.udp_payload - OVERHEAD,
                                min(UDP_PAYLOAD, peer.udp_payload) - OVERHEAD, rate_bps, loop.time(),
                                incarnation)
+        if own.capabilities & peer.capabilities & REPAIR:
+            self.session.repairer = Repairer()
         self.rate_bps = rate_bps
         self._send, self._loop = send, loop
         self._timer: asyncio.TimerHandle | None = None

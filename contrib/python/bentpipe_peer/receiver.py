@@ -40,6 +40,8 @@ class Receiver:
         self.vr_r = 0
         self.vr_h = 0
         self.vr_mr = window
+        self.reported = 0
+        """The number behind the last one that a STAT or USTAT has reported (XSTP-15.3.2)."""
         self.octets = 0
         self.duplicates = 0
         self.question: Question | None = None
@@ -107,6 +109,7 @@ class Receiver:
 
     def stat_lists(self, max_lengths: int) -> list[tuple[int, tuple[int, ...]]]:
         """Lists of one or more STATs: the number at which each starts, and its lengths (5.3.4)."""
+        self.reported = max(self.reported, self.vr_h)
         lengths, at = [], self.vr_r
         for first, after in self.runs(self.vr_r, self.vr_h):
             if first > at:
@@ -131,4 +134,5 @@ class Receiver:
         """Returns the gaps that a USTAT is to report: what is still missing of them (5.2.4)."""
         missing = [run for first, after in sorted(self._due) for run in self.runs(first, after)]
         now, self._due = missing[:max_gaps], missing[max_gaps:]
+        self.reported = max([self.reported, *(after for _, after in now)])
         return now

@@ -32,6 +32,7 @@ _LEGAL_WITH = {
     Type.END: Type.STAT,
     Type.END | Type.AK: Type.STAT,
     Type.RST: Type(0),
+    Type.AK: Type(0),
     Type(0): Type.SD | Type.POLL | Type.STAT | Type.USTAT,
 }
 _CONTROL = Type.BGN | Type.AK | Type.END | Type.RST
@@ -81,6 +82,15 @@ class Ustat:
 
 
 @dataclass(frozen=True)
+class Repair:
+    """REPAIR (XSTP-3.11.1); the segment's number is that of the first packet."""
+
+    packets: int
+    key: int
+    symbol: bytes
+
+
+@dataclass(frozen=True)
 class Segment:
     """A segment. What is None is not there; `finish` is the incarnation in END, ENDAK or RST."""
 
@@ -94,6 +104,7 @@ class Segment:
     ustat: Ustat | None = None
     note: bytes | None = None
     payload: bytes | None = field(default=None, repr=False)
+    repair: Repair | None = None
 
     def encode(self) -> bytes:
         """Returns the segment with its parts in the order of XSTP-3.2.3."""
@@ -113,6 +124,8 @@ class Segment:
         if self.ustat:
             out += self.ustat.n_r.to_bytes(3, "big") + put_varint(self.ustat.skip)
             out += _encode_lengths(self.ustat.lengths)
+        if self.repair:
+            out += bytes([self.repair.packets - 1, self.repair.key]) + self.repair.symbol
         if self.note is not None:
             out += put_varint(len(self.note)) + self.note
         return bytes(out + (self.payload or b""))
@@ -126,7 +139,7 @@ def decode(data: bytes) -> Segment:
     companions = _LEGAL_WITH.get(kind & _CONTROL)
     if companions is None or kind & ~_CONTROL & ~companions or kind == 0:
         raise Malformed("illegal combination of types")
-    begin = finish = stamp = poll = stat = ustat = note = payload = None
+    begin = finish = stamp = poll = stat = ustat = note = payload = repair = None
     if kind & Type.BGN:
         begin = _decode_begin(reader, bool(kind & Type.AK))
     elif kind & (Type.END | Type.RST):
@@ -145,11 +158,17 @@ def decode(data: bytes) -> Segment:
         ustat = _decode_ustat(reader)
     if kind & (Type.POLL | Type.STAT):
         note = reader.take(_varint(reader))
+    if kind == Type.AK:
+        packets, key, symbol = reader.uint(1) + 1, reader.uint(1), reader.rest()
+        if packets > 128 or key > 127 or len(symbol) < 2:
+            raise Malformed("REPAIR")
+        repair = Repair(packets, key, symbol)
     if kind & Type.SD:
         payload = reader.rest()
     elif reader.left:
         raise Malformed("octets behind the last part")
-    return Segment(kind, number, begin, finish, stamp, poll, stat, ustat, note, payload)
+    return Segment(kind, number, begin, finish, stamp, poll, stat, ustat, note, payload,
+                   repair)
 
 
 def _varint(reader: Reader) -> int:

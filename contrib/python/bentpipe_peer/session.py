@@ -13,7 +13,8 @@ from enum import Enum
 from typing import Protocol
 
 from .receiver import STAT_DISTANCE, Question, Receiver
-from .segment import MAX_WINDOW, SPACE, Begin, Poll, Segment, Stat, Type, Ustat, decode
+from .repair import Repairer
+from .segment import MAX_WINDOW, SPACE, Begin, Poll, Repair, Segment, Stat, Type, Ustat, decode
 from .sender import Sender
 from .wire import Malformed
 
@@ -73,6 +74,8 @@ class Session:
         self.incarnation = incarnation
         self.arrivals = True
         """Whether STATs have their A block, which a sender can do without (XSTP-5.3.6)."""
+        self.repairer: Repairer | None = None
+        """Recovers packets, if both sides have the capability (XSTP-15)."""
         self.sender = Sender(rate_bps)
         self.receiver = Receiver(RECEIVE_WINDOW)
         self.ending = self.self_ended = self.peer_ended = False
@@ -126,6 +129,8 @@ class Session:
         self.receiver.octets += packet_octets  # (XSTP-5.3.5)
         if kind & Type.SD:
             self._on_data(segment, now)
+        if segment.repair:
+            self._on_repair(segment.number, segment.repair, now)
         if segment.stat:
             self._acknowledge(self.sender.on_stat(segment.stat, now))
         if segment.ustat:
@@ -179,11 +184,26 @@ class Session:
         self.sender.on_window(0, begin.window)
 
     def _on_data(self, segment: Segment, now: float) -> None:
-        base = self.receiver.vr_r
-        ahead = (segment.number - base) % SPACE
-        number = base + ahead if ahead < MAX_WINDOW else base - (SPACE - ahead)
+        number = self._extend(segment.number)
+        if self.repairer and segment.payload is not None and number >= self.receiver.reported:
+            self.repairer.on_packet(number, segment.payload)
         if self.receiver.on_data(number, now) and segment.payload:
             self.upper.deliver(segment.payload)
+
+    def _on_repair(self, number: int, repair: Repair, now: float) -> None:
+        if self.repairer is None:
+            raise Malformed("REPAIR without the capability")  # (XSTP-15.3.1)
+        recovered = self.repairer.on_symbol(self._extend(number), repair.packets, repair.key,
+                                            repair.symbol, self.receiver.vr_r)
+        for missing, payload in recovered:
+            if self.receiver.on_data(missing, now) and payload:
+                self.upper.deliver(payload)
+
+    def _extend(self, number: int) -> int:
+        """The number without wrap-around that is nearest to VR(R)."""
+        base = self.receiver.vr_r
+        ahead = (number - base) % SPACE
+        return base + ahead if ahead < MAX_WINDOW else base - (SPACE - ahead)
 
     def _acknowledge(self, released: list[int]) -> None:
         for number in released:

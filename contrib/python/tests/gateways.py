@@ -70,12 +70,12 @@ def _base64(key: bytes) -> str:
 
 
 def hub_configuration(pair: Pair, port: int, others: tuple[bytes, ...] = (),
-                      rates: bool = True) -> str:
+                      rates: bool = True, link: str = "") -> str:
     """The hub's configuration; `others` are the private keys of further terminals. Without `rates`
-    it finds them."""
+    it finds them; `link` are further lines of that section."""
     head = 'role = "hub"\n'
     rates_of_link = f'rate_up = "{RATE}"\nrate_down = "{RATE}"\n' if rates else ""
-    tail = f'[link]\nlisten = "127.0.0.1:{port}"\n{rates_of_link}' \
+    tail = f'[link]\nlisten = "127.0.0.1:{port}"\n{rates_of_link}{link}' \
         '[control]\nsocket = "off"\n'
     if pair.suite is Suite.NULL:
         return head + 'security = "none"\n' + tail

@@ -12,6 +12,7 @@ from bentpipe_peer.datagram import Header, Kind, Suite
 from bentpipe_peer.frames import Opening
 from bentpipe_peer.peer import HubPeer, TerminalPeer
 from bentpipe_peer.receiver import Question, Receiver
+from bentpipe_peer.repair import SYMBOLS, Repairer, repair_symbol
 from bentpipe_peer.segment import Stat, Ustat
 from bentpipe_peer.sender import Sender
 from bentpipe_peer.suites import REPLAY_WINDOW, KeyPair, NoiseCipher
@@ -132,6 +133,26 @@ def test_stats_in_parts() -> None:
     assert receiver.stat_lists(5) == [(0, (1,) * 4), (4, (1,) * 4)]
     receiver.on_poll(9, Question(0, 1, 0, 0))
     assert receiver.stat_lists(4)[-1] == (8, (1,))
+
+
+def test_repair() -> None:
+    """Any r symbols recover r of the packets that they cover (XSTP-15.1.3), and no fewer do."""
+    payloads = [content(length, length) for length in range(0, 1280, 10)]
+    for missing in ({127}, {0, 5, 77}, set(range(3, 3 + SYMBOLS))):
+        repairer, base = Repairer(), (1 << 24) - 20
+        assert repairer.on_symbol(base - 1, 1, 0, b"\0\0", base) == []
+        for number, payload in enumerate(payloads):
+            if number not in missing:
+                repairer.on_packet(base + number, payload)
+        recovered: list[tuple[int, bytes]] = []
+        for key in range(120, 120 + len(missing)):
+            assert not recovered
+            symbol = repair_symbol(base, payloads, key % 128)
+            recovered = repairer.on_symbol(base, len(payloads), key % 128, symbol, base)
+        assert sorted(recovered) == [(base + number, payloads[number])
+                                     for number in sorted(missing)]
+    with pytest.raises(Malformed):
+        repairer.on_symbol(base, 128, 5, b"\0\0", base)
 
 
 def test_overtaken_ustat() -> None:

@@ -89,11 +89,11 @@ async def wait_for(condition: object, seconds: float = 8.0) -> None:
 @contextlib.asynccontextmanager
 async def setting(directory: Path, impairments: Impairments, suite: Suite = Suite.NOISE,
                   others: tuple[bytes, ...] = (), limits: Limits | None = None,
-                  rates: bool = True) -> AsyncIterator[Setting]:
+                  rates: bool = True, link: str = "") -> AsyncIterator[Setting]:
     pair, address = Pair.new(suite), ("127.0.0.1", free_port(socket.SOCK_DGRAM))
     proxy, server = Proxy(address, impairments), Server(DOWN)
     terminal = None
-    hub = Gateway(directory, "hub", hub_configuration(pair, address[1], others, rates))
+    hub = Gateway(directory, "hub", hub_configuration(pair, address[1], others, rates, link))
     try:
         await hub.listening(address[1])
         await proxy.start()
@@ -404,5 +404,25 @@ def test_another_version(tmp_path: Path, run: Runner) -> None:
             assert answer == suites.version(bytes([0x21]) + hello[1:], 1, 1)
             assert len(answer) < len(hello)
             await wait_for(lambda: "version 2" in s.hub.log.read_text())
+
+    run(test())
+
+
+def test_repair(run: Runner, tmp_path: Path) -> None:
+    """The hub sends repair symbols at the end of its flights, and what was lost there is
+    recovered without a retransmission (XSTP-15)."""
+
+    async def test() -> None:
+        async with setting(tmp_path, BAD, link="repair = 50\n") as s:
+            s.server.download = DOWN[:40_000]
+            repairer = s.terminal.connection.session.repairer  # type: ignore[union-attr]
+            assert repairer
+            for _ in range(60):
+                stream = s.open()
+                stream.end()
+                assert digest(await read_all(stream)) == digest(DOWN[:40_000])
+                if repairer.recovered >= 5:
+                    return
+            raise AssertionError(f"{repairer.recovered} packets were recovered")
 
     run(test())

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bentpipe_peer import frames, noise, segment, suites
+from bentpipe_peer import frames, noise, repair, segment, suites
 from bentpipe_peer.association import PROLOGUE, HubAssociations, Identity
 from bentpipe_peer.datagram import (Header, HelloPayload, Kind, Limits, Suite, WelcomePayload,
                                     handshake_header)
@@ -15,7 +15,7 @@ from bentpipe_peer.frames import StreamFrame
 from bentpipe_peer.peer import default_limits
 from bentpipe_peer.segment import SPACE, Type
 from bentpipe_peer.suites import AesCipher, Cipher, NoiseCipher, NullCipher
-from bentpipe_peer.wire import Malformed
+from bentpipe_peer.wire import Malformed, Reader
 
 FOLDER = Path(__file__).resolve().parents[3] / "docs/spec/vectors"
 Vector = dict[str, Any]
@@ -198,6 +198,9 @@ def describe_segment(found: segment.Segment) -> Vector:
         for gap in gaps:
             del gap["missing"]
         out["USTAT"] = {"n_r": found.ustat.n_r, "gaps": gaps}
+    if found.repair:
+        out["REPAIR"] = {"packets": found.repair.packets, "key": found.repair.key,
+                         "symbol": found.repair.symbol.hex()}
     if found.note is not None:
         out["NOTE"] = found.note.hex()
     if found.payload is not None:
@@ -223,9 +226,37 @@ def test_segment(vector: Vector) -> None:
     found = segment.decode(data)
     assert describe_segment(found) == vector["parts"]
     assert found.encode() == data
+    if "covered" in vector and found.repair:
+        covered = [bytes.fromhex(payload) for payload in vector["covered"]]
+        assert repair.repair_symbol(found.number, covered, found.repair.key) == found.repair.symbol
 
 
 # Frames.
+
+
+def describe_report(fields: list[tuple[int, bytes]]) -> Vector:
+    """What a report says (RLY-11.2)."""
+    found: Vector = {"release": "", "started": 0, "paths": [], "counters": [0] * 5, "messages": []}
+    for key, value in fields:
+        reader = Reader(value)
+
+        def number(reader: Reader = reader) -> int:
+            return reader.varint(9, 63, False)
+
+        match key:
+            case 1:
+                found["release"] = value.decode()
+            case 2:
+                found["started"] = number()
+            case 3:
+                found["paths"].append([number(), number(), reader.rest().decode()])
+            case 4:
+                found["counters"] = [number() for _ in range(5)]
+            case 5:
+                found["messages"].append([number(), reader.rest().decode()])
+            case _:
+                pass
+    return found
 
 
 def describe_frame(frame: frames.Frame) -> Vector:
@@ -267,6 +298,8 @@ def describe_frame(frame: frames.Frame) -> Vector:
             return {"frame": "GOAWAY", "opened": opened, "leaves": leaves}
         case frames.Padding():
             return {"frame": "PADDING"}
+        case frames.Report(number, fields):
+            return {"frame": "REPORT", "number": number, **describe_report(fields)}
         case frames.Unknown(kind):
             return {"frame": "unknown", "kind": kind}
         case frames.BadOpening(key):

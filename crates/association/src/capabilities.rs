@@ -19,11 +19,17 @@ impl Capabilities {
     pub const AES_256_GCM: Self = Self(0x02);
     /// Repair symbols are accepted (XSTP-15).
     pub const REPAIR: Self = Self(0x04);
+    /// A terminal continues in a new association beside one that ends, and a hub keeps both
+    /// (ASC-2.11).
+    pub const OVERLAP: Self = Self(0x08);
+    /// A terminal reports its state to the hub (RLY-11).
+    pub const REPORTS: Self = Self(0x10);
     /// In a Hello: the association that it names may be that of another path of the terminal. In a
-    /// Welcome: the hub has joined the new association to that one (ASC-2.11).
-    pub const JOINS: Self = Self(0x08);
+    /// Welcome: the hub has joined the new association to that one (ASC-2.12).
+    pub const JOINS: Self = Self(0x20);
     /// All features of this release that every machine has.
-    pub const ALL: Self = Self::ORDERLY_END.or(Self::REPAIR).or(Self::JOINS);
+    pub const ALL: Self =
+        Self::ORDERLY_END.or(Self::REPAIR).or(Self::OVERLAP).or(Self::REPORTS).or(Self::JOINS);
     /// All features that this release knows.
     const KNOWN: Self = Self::ALL.or(Self::AES_256_GCM);
 
@@ -87,7 +93,7 @@ mod tests {
     #[test]
     fn unknown_capabilities_are_ignored() {
         assert_eq!(Capabilities::from_octet(0xff), Capabilities::KNOWN);
-        assert_eq!(Capabilities::from_octet(0xf0), Capabilities::NONE);
+        assert_eq!(Capabilities::from_octet(0xc0), Capabilities::NONE);
         assert!(Capabilities::of_this_machine().contains(Capabilities::ALL));
         let both = Capabilities::from_octet(0xff).and(Capabilities::NONE);
         assert!(!both.contains(Capabilities::ORDERLY_END));

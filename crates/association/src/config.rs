@@ -3,6 +3,7 @@
 use crate::capabilities::Capabilities;
 use crate::channel::Channel;
 use crate::keys::{PublicKey, Security};
+use crate::part::Part;
 use units::{BitRate, Instant, Span};
 
 /// Limits of a side that it announces in the handshake.
@@ -45,6 +46,9 @@ pub struct Config {
     pub security: Security,
     /// The key that a terminal registers at the hub; it makes no association then.
     pub registers: Option<PublicKey>,
+    /// Whether the hub is to keep earlier associations of the same terminal until their sessions
+    /// end (ASC-2.11).
+    pub is_beside: bool,
     /// Limits that are announced to the peer.
     pub limits: Limits,
     /// Time from the first Hello to the second; the interval then grows by half each time.
@@ -64,6 +68,8 @@ pub struct Config {
     /// Maximum rate of all Cookies of a hub, and of all its Unknowns, in bits per second of IP
     /// packets: they are sent to unvalidated sources.
     pub answer_rate: BitRate,
+    /// The part of a hub that this is.
+    pub part: Part,
     /// Age at which a terminal renews its keys, in suites with secret keys.
     pub renew_after: Span,
     /// Number of datagrams in either direction after which it renews them at any age.
@@ -81,6 +87,7 @@ impl Config {
             name: name.into(),
             security: Security::None,
             registers: None,
+            is_beside: false,
             limits: Limits::default(),
             hello_interval: Span::from_secs(1),
             hello_interval_max: Span::from_secs(5),
@@ -89,6 +96,7 @@ impl Config {
             max_pending: 64,
             pending_lifetime: Span::from_secs(15),
             answer_rate: BitRate::from_mbps(1),
+            part: Part::default(),
             renew_after: Span::from_secs(120),
             renew_after_datagrams: 1 << 28,
             previous_lifetime: Span::from_secs(60),

@@ -63,12 +63,20 @@ pub enum OpenError {
         /// The key, whose possession the terminal has proved.
         key: PublicKey,
     },
+    /// It is a Hello of a terminal of another part of this hub.
+    OtherPart {
+        /// Number of that part.
+        part: u32,
+    },
     /// It is a Hello that is not newer than one accepted before.
     Stale,
     /// The hub is under load.
     Busy,
     /// The maximum number of terminals is reached, or the hub accepts no more because it stops.
     Full,
+    /// Its association may be that of another process of this hub; this one has not responded. It
+    /// is sealed under an unknown index, or a Hello that renews the keys of an unknown association.
+    Elsewhere,
 }
 
 impl fmt::Display for OpenError {
@@ -101,9 +109,11 @@ impl fmt::Display for OpenError {
             Self::Replayed { counter } => write!(f, "datagram {counter} was seen before"),
             Self::Tag => write!(f, "datagram is damaged, or not from the peer"),
             Self::UnknownKey { key } => write!(f, "terminal whose key is not known here: {key}"),
+            Self::OtherPart { part } => write!(f, "Hello of a terminal of part {part}"),
             Self::Stale => write!(f, "Hello that is not later than one before it"),
             Self::Busy => write!(f, "too many Hellos"),
             Self::Full => write!(f, "no room for another terminal"),
+            Self::Elsewhere => write!(f, "datagram for another process of this hub"),
         }
     }
 }
@@ -203,9 +213,13 @@ impl Counters {
             OpenError::Replayed { .. } => self.replayed += 1,
             OpenError::Tag => self.bad_tag += 1,
             OpenError::UnknownKey { .. } => self.unknown_keys += 1,
+            // Counted by the part that answers it.
+            OpenError::OtherPart { .. } => {}
             OpenError::Stale => self.stale += 1,
             OpenError::Busy => self.busy += 1,
             OpenError::Full => self.full += 1,
+            // The other process counts it.
+            OpenError::Elsewhere => {}
         }
     }
 }

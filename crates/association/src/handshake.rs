@@ -54,6 +54,8 @@ pub(crate) struct HelloPayload {
     pub(crate) timestamp: u64,
     /// Association that continues under new keys; 0 for a new one.
     pub(crate) continues: u64,
+    /// Whether earlier associations of the terminal remain (ASC-2.11).
+    pub(crate) is_beside: bool,
     pub(crate) limits: Limits,
 }
 
@@ -66,12 +68,19 @@ impl HelloPayload {
         out
     }
 
-    /// Decodes the payload of a Hello with `header`, which has the capabilities.
+    /// Returns the counter field of the Hello in `suite`.
+    pub(crate) fn word(&self, suite: u8) -> u32 {
+        let flags = if self.is_beside { BESIDE } else { 0 };
+        word(suite) | u32::from(self.limits.capabilities.octet()) << 16 | flags
+    }
+
+    /// Decodes the payload of a Hello with `header`, which has the capabilities and flags.
     pub(crate) fn decode(header: Header, bytes: &[u8; HELLO_PAYLOAD]) -> Self {
         let capabilities = Capabilities::from_octet((header.counter >> 16) as u8);
         Self {
             timestamp: u64::from_be_bytes(array(&bytes[..])),
             continues: u64::from_be_bytes(array(&bytes[8..])),
+            is_beside: header.counter & BESIDE != 0,
             limits: Limits::decode(&bytes[16..], capabilities),
         }
     }
@@ -161,7 +170,7 @@ impl SentHello {
                 (Self::Null(asked), bytes)
             }
             Security::Noise(keys) => {
-                let word = hello_word(SUITE_NOISE, payload.limits);
+                let word = payload.word(SUITE_NOISE);
                 let parts = (word, payload.limits.capabilities, payload.encode());
                 let (asked, bytes) = noise::SentHello::new(keys, index, parts, entropy);
                 (Self::Noise(Box::new(asked)), bytes)
@@ -211,10 +220,8 @@ pub(crate) fn word(suite: u8) -> u32 {
 /// Flag of a Hello that registers a key, in the counter field.
 pub(crate) const REGISTERS: u32 = 1 << 8;
 
-/// Returns the counter field of a Hello that announces `limits`.
-pub(crate) fn hello_word(suite: u8, limits: Limits) -> u32 {
-    word(suite) | u32::from(limits.capabilities.octet()) << 16
-}
+/// Flag of a Hello for an association beside earlier ones.
+pub(crate) const BESIDE: u32 = 2 << 8;
 
 pub(crate) fn check_suite(header: Header, expected: u8) -> Result<(), OpenError> {
     match (header.counter >> 24) as u8 {
@@ -284,13 +291,16 @@ pub(crate) mod tests {
     /// ASC-2.6, ASC-2.10
     #[test]
     fn payloads_have_the_layout_of_the_specification() {
-        let hello = HelloPayload { timestamp: 0x0102, continues: 0x0a0b, limits: limits() };
+        let (timestamp, continues, is_beside) = (0x0102, 0x0a0b, false);
+        let hello = HelloPayload { timestamp, continues, is_beside, limits: limits() };
         let bytes = hello.encode();
         assert_eq!(bytes[..16], [0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 10, 11]);
         assert_eq!(bytes[16..20], [0, 0, 0x05, 0xc0]);
         assert_eq!(bytes[32..40], 50_000_000u64.to_be_bytes());
-        let counter = hello_word(SUITE_NOISE, limits());
+        let counter = hello.word(SUITE_NOISE);
         assert_eq!(counter, 0x0101_0000);
+        let beside = HelloPayload { is_beside: true, ..hello };
+        assert_eq!(beside.word(SUITE_NOISE), 0x0101_0200);
         let header = Header { kind: crate::wire::Kind::Hello, index: 9, counter };
         assert_eq!(HelloPayload::decode(header, &bytes), hello);
         let old = Header { counter: word(SUITE_NOISE), ..header };

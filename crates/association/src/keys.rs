@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use core::fmt;
 use core::str::FromStr;
 use snow::params::DHChoice;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Security of an association.
@@ -27,6 +27,8 @@ pub struct Keys {
     known: Vec<Known>,
     /// Keys of which a terminal may only register another one.
     enrolment: Vec<Known>,
+    /// Parts of a hub by the keys of their terminals; empty if there is one part.
+    parts: Arc<BTreeMap<PublicKey, u32>>,
 }
 
 /// A peer with a known public key: at a hub a terminal, at a terminal the hub.
@@ -47,7 +49,7 @@ impl Keys {
     /// # Errors
     /// If a name or key occurs twice, or a key is invalid.
     pub fn new(private: PrivateKey, known: Vec<Known>) -> Result<Self, KeysError> {
-        Self { private, known, enrolment: Vec::new() }.checked()
+        Self { private, known, enrolment: Vec::new(), parts: Arc::default() }.checked()
     }
 
     /// Adds the enrolment keys of a hub: a terminal with one of them can register a key for itself
@@ -87,7 +89,35 @@ impl Keys {
     /// side's own nor that of a peer.
     pub(crate) fn is_free(&self, key: PublicKey) -> bool {
         let all = self.known.iter().chain(&self.enrolment);
-        key != self.public() && !key.is_weak() && !all.into_iter().any(|one| one.public == key)
+        key != self.public()
+            && !key.is_weak()
+            && !self.parts.contains_key(&key)
+            && !all.into_iter().any(|one| one.public == key)
+    }
+
+    /// Returns the keys of each of `count` parts of a hub: those of the terminals whose names
+    /// `part_of` maps to it. Each part also finds the parts of the others.
+    #[must_use]
+    pub fn split(&self, count: u32, part_of: impl Fn(&str) -> u32) -> Vec<Self> {
+        let all = self.known.iter().chain(&self.enrolment);
+        let parts: BTreeMap<_, _> = all.map(|one| (one.public, part_of(&one.name))).collect();
+        let parts = Arc::new(parts);
+        let of = |all: &[Known], part| {
+            let own = all.iter().filter(|one| parts.get(&one.public) == Some(&part));
+            own.cloned().collect()
+        };
+        let keys = |part| Self {
+            private: self.private.clone(),
+            known: of(&self.known, part),
+            enrolment: of(&self.enrolment, part),
+            parts: Arc::clone(&parts),
+        };
+        (0..count).map(keys).collect()
+    }
+
+    /// Returns the part of the terminal with `key`, if it is not the part `own`.
+    pub(crate) fn other_part(&self, key: PublicKey, own: u32) -> Option<u32> {
+        self.parts.get(&key).copied().filter(|&part| part != own)
     }
 
     /// Returns this side's private key.

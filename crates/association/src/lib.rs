@@ -79,6 +79,7 @@ mod hub;
 mod keys;
 mod noise;
 mod null;
+mod part;
 mod recent_senders;
 mod replay;
 mod response_limit;
@@ -98,6 +99,7 @@ pub use hub::{Hub, HubReceived, PeerId, Registration};
 pub use keys::{
     KeyTextError, Keys, KeysError, Known, PresharedKey, PrivateKey, PublicKey, Security,
 };
+pub use part::{Part, SEALED, part_of};
 pub use replay::REPLAY_WINDOW;
 pub use terminal::{Terminal, TerminalReceived};
 pub use wire::{HEADER_LEN, OVERHEAD, Sealed, TAG_LEN};

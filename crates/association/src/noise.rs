@@ -212,7 +212,6 @@ impl Random for Once {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::handshake::hello_word;
     use crate::handshake::tests::limits;
     use crate::{Known, PrivateKey};
     use units::RngStream;
@@ -224,8 +223,9 @@ mod tests {
     }
 
     fn hello(keys: &Keys) -> (SentHello, Vec<u8>) {
-        let payload = HelloPayload { timestamp: 5, continues: 0, limits: limits() };
-        let word = hello_word(SUITE_NOISE, payload.limits);
+        let payload =
+            HelloPayload { timestamp: 5, continues: 0, is_beside: false, limits: limits() };
+        let word = payload.word(SUITE_NOISE);
         let parts = (word, payload.limits.capabilities, payload.encode());
         SentHello::new(keys, 0x00ab_cdef, parts, &mut RngStream::new(3, 0, "e"))
     }

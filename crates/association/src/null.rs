@@ -10,7 +10,7 @@ use crate::error::OpenError;
 use crate::handshake::{
     EPHEMERAL_AT, From, HELLO_PAYLOAD, HELLO_PAYLOAD_AT, HelloPayload, MAX_NAME, ReceivedHello,
     STATIC_AT, SUITE_NULL, WELCOME_LEN, WELCOME_PAYLOAD_AT, WelcomePayload, array, check_suite,
-    hello_word, word,
+    word,
 };
 use crate::wire::{Header, Kind, TAG_LEN};
 
@@ -35,7 +35,7 @@ impl SentHello {
         let name = name.as_bytes();
         let name = &name[..name.len().min(MAX_NAME)];
         let mut out = vec![0; HELLO_MIN + name.len()];
-        let counter = hello_word(SUITE_NULL, payload.limits);
+        let counter = payload.word(SUITE_NULL);
         Header { kind: Kind::Hello, index, counter }.encode(&mut out);
         out[EPHEMERAL_AT..STATIC_AT].copy_from_slice(&ephemeral);
         out[HELLO_PAYLOAD_AT..NAME_AT].copy_from_slice(&payload.encode());
@@ -113,7 +113,8 @@ mod tests {
     use units::RngStream;
 
     fn hello(name: &str) -> (SentHello, Vec<u8>) {
-        let payload = HelloPayload { timestamp: 0x0102, continues: 3, limits: limits() };
+        let payload =
+            HelloPayload { timestamp: 0x0102, continues: 3, is_beside: false, limits: limits() };
         SentHello::new(0x00ab_cdef, payload, name, &mut RngStream::new(1, 0, "null"))
     }
 

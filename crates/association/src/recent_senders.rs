@@ -1,6 +1,10 @@
 //! Sets of senders in memory of fixed size: recent ones, and verified ones. A sender is the hash of
 //! its address.
 
+use crate::source_limits::hash;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use units::{Instant, Span};
 
 /// Minimum time for which a sender is stored, longer than the interval between two Hellos; the
@@ -61,24 +65,36 @@ fn places(sender: u64) -> impl Iterator<Item = (usize, u64)> {
 const SLOTS: usize = 4096;
 
 /// Senders that have authenticated at some time. Each has two slots; a new sender whose slots are
-/// both used replaces one.
-#[derive(Debug)]
-pub(crate) struct VerifiedSenders(Box<[u64]>);
+/// both used replaces one. Clones share the slots, and may be used by several threads.
+#[derive(Clone, Debug)]
+pub(crate) struct VerifiedSenders {
+    slots: Arc<[AtomicU64]>,
+    /// Key of the hashes.
+    seed: u64,
+}
 
 impl VerifiedSenders {
-    pub(crate) fn new() -> Self {
-        Self(vec![0; SLOTS].into())
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { slots: (0..SLOTS).map(|_| AtomicU64::new(0)).collect(), seed }
     }
 
-    pub(crate) fn has(&self, sender: u64) -> bool {
-        Self::of(sender).into_iter().any(|place| self.0[place] == sender)
+    pub(crate) fn has(&self, address: IpAddr) -> bool {
+        self.has_sender(hash(address, self.seed))
     }
 
-    pub(crate) fn put(&mut self, sender: u64) {
-        if !self.has(sender) {
-            let [first, second] = Self::of(sender);
-            let free = self.0[first] != 0 && self.0[second] == 0;
-            self.0[if free { second } else { first }] = sender;
+    pub(crate) fn put(&self, address: IpAddr) {
+        self.put_sender(hash(address, self.seed));
+    }
+
+    fn has_sender(&self, sender: u64) -> bool {
+        Self::of(sender).into_iter().any(|place| self.slots[place].load(Relaxed) == sender)
+    }
+
+    fn put_sender(&self, sender: u64) {
+        if !self.has_sender(sender) {
+            let [first, second] = Self::of(sender).map(|place| &self.slots[place]);
+            let free = first.load(Relaxed) != 0 && second.load(Relaxed) == 0;
+            if free { second } else { first }.store(sender, Relaxed);
         }
     }
 
@@ -125,11 +141,11 @@ mod tests {
     #[test]
     fn verified_senders_are_kept_among_some_hundreds() {
         let mut rng = RngStream::new(1, 0, "senders");
-        let mut acquainted = VerifiedSenders::new();
+        let acquainted = VerifiedSenders::new(1);
         let senders: Vec<u64> = (0..500).map(|_| rng.next_u64()).collect();
-        senders.iter().for_each(|&sender| acquainted.put(sender));
-        let known = senders.iter().filter(|&&sender| acquainted.has(sender)).count();
+        senders.iter().for_each(|&sender| acquainted.put_sender(sender));
+        let known = senders.iter().filter(|&&sender| acquainted.has_sender(sender)).count();
         assert!(known >= 490, "{known}");
-        assert!(!(0..10_000).any(|_| acquainted.has(rng.next_u64())));
+        assert!(!(0..10_000).any(|_| acquainted.has_sender(rng.next_u64())));
     }
 }

@@ -16,12 +16,11 @@ use std::net::{IpAddr, SocketAddr};
 use units::{BitRate, Instant, Span};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Burst of responses to addresses of verified terminals.
-const BURST: u64 = 32;
-/// Burst of responses to sources that retry.
-const BURST_RETRY: u64 = 16;
-/// Burst of responses to all other sources.
-const BURST_NEW: u64 = 8;
+/// Burst of responses to addresses of verified terminals: the responses of this time at the limit,
+/// since a busy hub receives what has arrived in several milliseconds at once, and at least so many.
+/// Sources that retry have half of it, all others a quarter.
+const BURST_TIME: Span = Span::from_millis(100);
+const MIN_BURST: u64 = 32;
 /// Time of one part of the rotation: a waiting terminal sends a Hello in it.
 const TURN: Span = Span::from_secs(5);
 /// Maximum number of parts of the rotation.
@@ -66,10 +65,11 @@ impl ResponseLimiter {
         let again = !known
             && self.unanswered.has(now, sender)
             && self.turns.is_on(now, sender, TURN.as_nanos() / interval.as_nanos().max(1));
+        let whole = (BURST_TIME.as_nanos() / interval.as_nanos().max(1)).max(MIN_BURST);
         let burst = match (known, again) {
-            (true, _) => BURST,
-            (false, true) => BURST_RETRY,
-            (false, false) => BURST_NEW,
+            (true, _) => whole,
+            (false, true) => whole / 2,
+            (false, false) => whole / 4,
         };
         if !self.bucket.take(now, RateLimit { interval, burst }) {
             self.unanswered.put(now, sender);
@@ -87,7 +87,8 @@ fn headers(ip: IpAddr) -> u64 {
 }
 
 /// Rotation of the sources that retry. They are divided at random, for each turn differently, into
-/// so many parts that one part can be answered.
+/// so many parts that one part can be answered. Sources that exceed the burst only, and together
+/// use less than half of a turn's responses, are not too many.
 #[derive(Debug)]
 struct RetryRotation {
     number: u64,
@@ -109,7 +110,7 @@ impl RetryRotation {
         if now >= self.until {
             self.parts = if now >= self.until + TURN * 2 {
                 1
-            } else if self.too_many {
+            } else if self.too_many && self.taken >= room / 2 {
                 (self.parts * 2).min(MAX_PARTS)
             } else if self.taken < room / 4 {
                 (self.parts / 2).max(1)
@@ -121,5 +122,36 @@ impl RetryRotation {
             self.until = now + TURN;
         }
         xxh3_64_with_seed(&sender.to_be_bytes(), self.number).is_multiple_of(self.parts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use units::RngStream;
+
+    /// ASC-7.7
+    #[test]
+    fn sources_that_a_busy_hub_receives_in_bulk_are_served_at_the_rate() {
+        const SOURCES: u32 = 1_000;
+        let each = RateLimit { interval: Span::from_secs(10), burst: 1 };
+        let mut limiter = ResponseLimiter::new(BitRate::from_mbps(1), each, 7);
+        let mut random = RngStream::new(1, 0, "sources");
+        let mut waiting: Vec<u32> = (0..SOURCES).collect();
+        let start = Instant::ZERO + Span::from_secs(1);
+        for turn in 0..3 {
+            // The hub receives what has arrived in 200 ms at once.
+            let at = |source| (random.next_u64() % 20 * 200, source);
+            let mut order: Vec<(u64, u32)> = waiting.iter().copied().map(at).collect();
+            order.sort_unstable();
+            for (millis, source) in order {
+                let now = start + TURN * turn + Span::from_millis(millis);
+                let to = (std::net::Ipv4Addr::from_bits(0x0a00_0000 + source), 4500).into();
+                if limiter.take(now, to, 52, false) {
+                    waiting.retain(|&other| other != source);
+                }
+            }
+        }
+        assert_eq!(waiting.len(), 0, "without a response after 15 s");
     }
 }

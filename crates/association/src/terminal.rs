@@ -157,7 +157,7 @@ impl Terminal {
     }
 
     /// Has new associations joined to the one with this identifier, which is that of another path
-    /// to the same hub (ASC-2.11). `None` ends this.
+    /// to the same hub (ASC-2.12). `None` ends this.
     pub fn set_sibling(&mut self, association: Option<u64>) {
         self.sibling = association;
     }
@@ -181,6 +181,20 @@ impl Terminal {
             |pending: &Pending| pending.cause == Cause::Age || pending.continues != named;
         if self.pending.as_ref().is_none_or(is_other) {
             self.say_hello(now, Cause::Start);
+        }
+    }
+
+    /// Whether a received datagram has the index of this association, or of a handshake for it.
+    pub fn is_addressed(&self, datagram: &[u8]) -> bool {
+        let Ok(Header { kind, index, .. }) = Header::decode(datagram) else { return true };
+        let previous = self.previous.as_ref().map(|(held, _)| held);
+        let mut held = self.current.iter().chain(previous);
+        match kind {
+            Kind::Unknown => held.any(|held| held.channel.remote_index() == index),
+            _ => {
+                held.any(|held| held.index == index)
+                    || self.pending.as_ref().is_some_and(|pending| pending.index == index)
+            }
         }
     }
 
@@ -368,7 +382,11 @@ impl Terminal {
         }
         slot.copy_from_slice(&pending.bytes);
         batch.commit(pending.bytes.len());
-        pending.due = now + pending.interval;
+        // Terminals that began together do not repeat their Hellos together: a hub answers few of
+        // the Hellos that arrive at the same time (ASC-7.6).
+        let repeats = pending.interval > self.config.hello_interval;
+        let part = if repeats { u64::from(draw::<1>(self.entropy.as_mut())[0]) } else { 0 };
+        pending.due = now + pending.interval.mul_ratio(1_024 - part, 1_024);
         let longer = pending.interval.mul_ratio(3, 2);
         pending.interval = longer.min(self.config.hello_interval_max);
         self.last_hello = Some(now);
@@ -418,8 +436,12 @@ impl Terminal {
             Cause::Age | Cause::Unknown => sibling.unwrap_or(self.association),
         };
         let joins = sibling.is_some();
-        let (timestamp, limits) = (self.timestamp, self.config.limits);
-        let payload = HelloPayload { timestamp, continues, limits };
+        let Config { is_beside, limits, .. } = self.config;
+        // The associations of this terminal itself follow each other. A path that joins again may
+        // be another one of the process that this one has replaced.
+        let is_beside = is_beside && (self.association == 0 || joins);
+        let timestamp = self.timestamp;
+        let payload = HelloPayload { timestamp, continues, is_beside, limits };
         let entropy = self.entropy.as_mut();
         let (asked, mut bytes) = match &self.config {
             Config { security: Security::Noise(keys), registers: Some(key), .. } => {

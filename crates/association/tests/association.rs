@@ -3,7 +3,8 @@
 mod rig;
 
 use association::{
-    Capabilities, Config, Hub, HubReceived, OVERHEAD, OpenError, Sealed, Terminal, TerminalReceived,
+    Capabilities, Config, Hub, HubReceived, OVERHEAD, OpenError, PeerId, Sealed, Terminal,
+    TerminalReceived,
 };
 use proptest::prelude::*;
 use rig::*;
@@ -44,7 +45,10 @@ fn a_lost_hello_is_repeated_with_growing_intervals() {
             sent.push(due.as_nanos() / 1_000_000);
         }
         let waits: Vec<u64> = sent.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        assert_eq!(waits, [1000, 1500, 2250, 3375, 5000, 5000]);
+        let longest = [1000, 1500, 2250, 3375, 5000, 5000];
+        let in_range = |(wait, longest): (&u64, u64)| (longest * 3 / 4..=longest).contains(wait);
+        assert!(waits[0] == 1000 && waits.iter().zip(longest).all(in_range), "{waits:?}");
+        assert_ne!(waits[4], waits[5], "a part is random");
         // The same message each time: the response to any of them is valid.
         assert!(hellos.windows(2).all(|pair| pair[0] == pair[1]));
     }
@@ -120,6 +124,82 @@ fn a_restarted_terminal_replaces_its_association_with_the_first_payload() {
         assert!(first);
         assert_eq!(replaced, Some(before));
         assert_eq!(hub.address(before), None);
+    }
+}
+
+/// ASC-2.11
+#[test]
+fn an_association_beside_earlier_ones_ends_the_oldest_of_more_than_three() {
+    for suite in BOTH {
+        let mut hub = hub(suite, 1);
+        let mut all: Vec<(Terminal, PeerId)> = Vec::new();
+        for number in 0..6 {
+            let now = at(9_000 * number);
+            let config = Config { is_beside: number > 0, ..terminal_config(suite, "boat") };
+            let mut new = Terminal::new(config, now, RngStream::new(number, 0, "terminal"));
+            greet(&mut new, &mut hub, now);
+            let (peer, first, replaced) = take(&mut hub, now, home(), up(&mut new, b"x"));
+            let oldest = all.len().checked_sub(4).map(|_| all.remove(0).1);
+            assert_eq!((first, replaced), (true, oldest));
+            all.push((new, peer));
+            for (terminal, peer) in &mut all {
+                assert_eq!(take(&mut hub, now, home(), up(terminal, b"x")).0, *peer);
+            }
+        }
+        // Each renews its own keys.
+        if suite == Suite::Noise {
+            for (number, (terminal, peer)) in (0..).zip(&mut all) {
+                let now = at(170_000 + 1_000 * number);
+                renew(terminal, &mut hub, now);
+                assert_eq!(take(&mut hub, now, home(), up_at(terminal, now, b"x")).0, *peer);
+            }
+        }
+        // A terminal that has restarted has none of them any more.
+        let now = at(180_000);
+        let mut new = terminal(suite, 9, now);
+        greet(&mut new, &mut hub, now);
+        let mut datagram = up_at(&mut new, now, b"x");
+        let received = hub.handle_datagram(now, home(), &mut datagram).expect("received");
+        let HubReceived::Payload { replaced, .. } = received else { panic!("{received:?}") };
+        assert_eq!(replaced, all.iter().map(|(_, peer)| *peer).collect::<Vec<_>>());
+    }
+}
+
+/// Of two processes of a hub the second one receives everything, and rejects what belongs to the
+/// first without a response.
+#[test]
+fn a_shared_hub_leaves_unknown_associations_to_the_other_process() {
+    for suite in BOTH {
+        let (mut terminal, mut old) = (terminal(suite, 1, at(0)), hub(suite, 1));
+        greet(&mut terminal, &mut old, at(0));
+        let (peer, ..) = take(&mut old, at(0), home(), up(&mut terminal, b"x"));
+        let mut new = hub(suite, 2);
+        new.set_shared(true);
+        let mut datagram = up(&mut terminal, b"y");
+        let received = new.handle_datagram(at(1), home(), &mut datagram);
+        assert_eq!(received, Err(OpenError::Elsewhere));
+        assert_eq!(take(&mut old, at(1), home(), datagram).0, peer);
+        if suite == Suite::Noise {
+            let mut hello = hello_of(&mut terminal, at(120_000)).expect("renewal");
+            let received = new.handle_datagram(at(120_000), home(), &mut hello);
+            assert_eq!(received, Err(OpenError::Elsewhere));
+            assert_eq!(answer_of(&mut new), None);
+            old.drain();
+            let received = old.handle_datagram(at(120_000), home(), &mut hello);
+            assert_eq!(received, Ok(HubReceived::Nothing));
+            // The association has ended meanwhile: the second process responds after all.
+            old.remove(peer);
+            let _ = answer_of(&mut old);
+            let mut hello = hello_of(&mut terminal, at(121_000)).expect("repeated");
+            new.set_shared(false);
+            let received = new.handle_datagram(at(121_000), home(), &mut hello);
+            assert_eq!(received, Ok(HubReceived::Nothing));
+            let (_, mut welcome) = answer_of(&mut new).expect("welcome");
+            assert_eq!(
+                terminal.handle_datagram(at(121_000), &mut welcome),
+                Ok(TerminalReceived::Established)
+            );
+        }
     }
 }
 

@@ -3,10 +3,11 @@
 
 mod rig;
 
-use association::OVERHEAD;
+use association::{Config, Hub, OVERHEAD, Terminal, TerminalReceived};
 use rig::flood::*;
 use rig::*;
-use units::{BitRate, Span};
+use std::net::SocketAddr;
+use units::{BitRate, Instant, RngStream, Span};
 
 /// Limit of responses on a link of 10 Mbit/s.
 const RATE: BitRate = BitRate::from_kbps(200);
@@ -96,4 +97,41 @@ fn a_flood_does_not_hide_a_restart() {
         flood.until(at((second + 1) * 1_000));
     }
     panic!("it never hears of it");
+}
+
+/// ASC-2.1, ASC-7.5: after a power cut or a restart of the hub, with a link of 50 Mbit/s. The rate
+/// of 7.5 takes 2 s; a terminal that is not answered waits up to 5 s for its next Hello.
+#[test]
+fn a_thousand_terminals_that_start_together_connect_within_ten_seconds() {
+    const COUNT: usize = 1_000;
+    let names: Vec<String> = (0..COUNT).map(|number| format!("site {number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let config = hub_config(Suite::Noise, &names);
+    let config = Config { answer_rate: BitRate::from_mbps(1), max_terminals: COUNT, ..config };
+    let mut hub = Hub::new(config, RngStream::new(1, 0, "hub"));
+    let start = |(number, name): (usize, &&str)| {
+        let rng = RngStream::new(number as u64, 0, "terminal");
+        Terminal::new(terminal_config(Suite::Noise, name), at(0), rng)
+    };
+    let mut terminals: Vec<Terminal> = names.iter().enumerate().map(start).collect();
+    let address = |number: usize| SocketAddr::from(([10, 0, (number >> 8) as u8, number as u8], 1));
+    let (mut now, mut established) = (Instant::ZERO, 0);
+    while established < COUNT && now < at(100_000) {
+        now += Span::from_millis(5);
+        for (number, terminal) in terminals.iter_mut().enumerate() {
+            if let Some(mut hello) = hello_of(terminal, now) {
+                let _ = hub.handle_datagram(now, address(number), &mut hello);
+            }
+        }
+        while let Some((to, mut answer)) = answer_of(&mut hub) {
+            let SocketAddr::V4(to) = to else { continue };
+            let [_, _, high, low] = to.ip().octets();
+            let terminal = &mut terminals[usize::from(high) << 8 | usize::from(low)];
+            if terminal.handle_datagram(now, &mut answer) == Ok(TerminalReceived::Established) {
+                take(&mut hub, now, to.into(), up_at(terminal, now, b"x"));
+                established += 1;
+            }
+        }
+    }
+    assert!(now < at(10_000), "{established} of them by {now:?}");
 }

@@ -32,7 +32,7 @@ fn connect(terminal: &mut Terminal, hub: &mut Hub) -> (PeerId, Option<PeerId>) {
     }
 }
 
-/// ASC-2.11
+/// ASC-2.12
 #[test]
 fn a_further_path_of_the_same_terminal_is_joined() {
     for suite in BOTH {
@@ -55,7 +55,7 @@ fn a_further_path_of_the_same_terminal_is_joined() {
     }
 }
 
-/// ASC-2.11
+/// ASC-2.12
 #[test]
 fn other_terminals_and_unknown_associations_are_not_joined() {
     for suite in BOTH {
@@ -78,7 +78,7 @@ fn other_terminals_and_unknown_associations_are_not_joined() {
     }
 }
 
-/// ASC-2.10, ASC-2.11
+/// ASC-2.10, ASC-2.12
 #[test]
 fn sides_of_earlier_releases_join_nothing() {
     for suite in BOTH {

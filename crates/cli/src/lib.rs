@@ -1,8 +1,8 @@
 //! Command line of `bentpipe`: parses arguments and calls the crates that do the work.
 //!
 //! ```text
-//!   bentpipe      gateway, enroll, doctor, site, key, status, top, capture, emulate,  this crate
-//!                 send, receive, connect
+//!   bentpipe      gateway, enroll, doctor, site, key, status, top, upgrade, capture,  this crate
+//!                 emulate, send, receive, connect
 //!   bentpipe-lab  demo, bench, lab                              `lab-cli`, which uses this crate
 //! ```
 //!
@@ -27,6 +27,7 @@ pub mod site;
 pub mod status;
 pub mod top;
 pub mod transfer;
+pub mod upgrade;
 pub mod values;
 
 use std::process::ExitCode;

@@ -2,7 +2,7 @@
 
 use clap::{CommandFactory, Parser, Subcommand};
 use cli::{capture, connect, doctor, emulate, enroll, gateway, key, lab, manual, site, status};
-use cli::{top, transfer, values};
+use cli::{top, transfer, upgrade, values};
 use std::process::ExitCode;
 
 /// TCP over satellite links: gateways and the tools to operate them.
@@ -33,6 +33,7 @@ enum Command {
     Key(key::Arguments),
     Status(status::Arguments),
     Top(top::Arguments),
+    Upgrade(upgrade::Arguments),
     Capture(capture::Arguments),
     Send(transfer::Send),
     Receive(transfer::Receive),
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
         Command::Key(arguments) => key::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
         Command::Top(arguments) => top::run(arguments),
+        Command::Upgrade(arguments) => upgrade::run(&arguments),
         Command::Capture(arguments) => capture::run(arguments),
         Command::Send(arguments) => transfer::send(&arguments),
         Command::Receive(arguments) => transfer::receive(&arguments),

@@ -77,6 +77,19 @@ pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), String> {
     }
 }
 
+/// Writes `value` as JSON; with a `table` this is printed, and JSON only written to a file.
+pub fn write_report(
+    path: &Path,
+    value: &impl Serialize,
+    table: Option<String>,
+) -> Result<(), String> {
+    match table {
+        Some(table) if path == Path::new("-") => print(&table),
+        Some(table) => write_json(path, value).and_then(|()| print(&table)),
+        None => write_json(path, value),
+    }
+}
+
 /// Prints `text` on standard output. A closed pipe is not an error.
 pub fn print(text: &str) -> Result<(), String> {
     match std::io::stdout().write_all(text.as_bytes()) {

@@ -152,10 +152,8 @@ fn the_manager_receives_all_notifications_and_stores_the_sockets() {
     drop(client);
     signal(&child, "TERM");
     let log = BufReader::new(child.stderr.take().unwrap());
-    let handed = log
-        .lines()
-        .map_while(Result::ok)
-        .filter(|line| line.contains("using a socket of the service manager"));
+    let handed =
+        log.lines().map_while(Result::ok).filter(|line| line.contains("using an open socket"));
     assert_eq!(handed.count(), 2, "both sockets are reused");
     assert!(child.wait().unwrap().success());
 }

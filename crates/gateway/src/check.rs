@@ -37,6 +37,9 @@ pub fn check(config: &Config) -> Vec<Warning> {
     for Deprecated { former, present, .. } in &config.deprecated {
         found.add(former, format!("deprecated, use {present}"));
     }
+    for key in &config.ignored {
+        found.add(key, "unknown to this release, and ignored as `optional` permits");
+    }
     ports(&mut found, config);
     rights(&mut found, config);
     kernel(&mut found, config);
@@ -159,7 +162,7 @@ fn hub_addresses(found: &mut Findings, config: &Config) {
             }
             continue;
         }
-        let Some(route) = crate::gateway::route(&path) else { continue };
+        let Some(route) = crate::relay_settings::route(&path) else { continue };
         let Err(error) = driver::mtu(&route) else { continue };
         if let Some(interface) =
             route.interface.as_ref().filter(|_| error.raw_os_error() == Some(libc::ENODEV))

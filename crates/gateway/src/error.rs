@@ -58,6 +58,9 @@ pub enum Error {
     /// [`Gateway`](crate::Gateway) is one of a pair; for the other kind there is [`SingleGateway`](crate::SingleGateway).
     #[error("role = \"single\" has no peer gateway")]
     NoPartner,
+    /// [`Gateway`](crate::Gateway) is a hub of one thread, and [`ShardedHub`](crate::ShardedHub) one of several.
+    #[error("hub.shards: a hub of one thread and one of several are not the same")]
+    Shards,
     /// Kernel features for two-segment splitting are missing.
     #[error("{0}")]
     Single(String),

@@ -27,6 +27,22 @@ pub fn config_text(octets: &[u8]) {
     let _ = text.parse::<Prefix>();
 }
 
+/// Reads messages of DNS clients and name servers.
+///
+/// # Panics
+/// As `dns::fuzzing::messages`.
+pub fn dns_messages(octets: &[u8]) {
+    crate::dns::fuzzing::messages(octets);
+}
+
+/// Plays a script to the DNS forwarder.
+///
+/// # Panics
+/// As `dns::fuzzing::forwarder`.
+pub fn dns_forwarder(script: &[u8]) {
+    crate::dns::fuzzing::forwarder(script);
+}
+
 /// Reads one line of the control socket.
 ///
 /// # Panics

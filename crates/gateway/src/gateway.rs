@@ -2,25 +2,29 @@
 
 use crate::driver::{self, Driver};
 use crate::engine::{
-    self, Admission, Engine, HeldSyns, Host, Kind, LinkSocket, Listener, PathPlan, RelaySet, Route,
+    self, Admission, Engine, HeldSyns, Host, Kind, LinkSocket, Listener, RelaySet,
 };
 use crate::enrolment::Registrations;
 use crate::forward::Forwarding;
 use crate::intercept::{self, HubRules, Interception, TerminalRules};
 use crate::observe::Observer;
+use crate::relay_settings::{path_plans, relay_config};
+use crate::reload::proxies;
 use crate::service::Service;
+use crate::sharded::ShardedHub;
 use crate::single::SingleGateway;
 use crate::state::State;
 use crate::syn_gate::{self, ActiveGate};
+use crate::upgrade::Upgrade;
 use crate::{
-    Config, Deprecated, Error, HubAddress, HubSection, InterceptSection, LinkSection, PathSection,
-    QuicMode, Report, Role, SourceMode, Stop, SystemEntropy, TerminalSection, privileges,
+    Config, Deprecated, Error, HubSection, InterceptSection, LinkSection, PathSection, QuicMode,
+    Report, Role, SourceMode, Stop, SystemEntropy, TerminalSection, privileges,
 };
-use relay::{Control, RelayConfig};
+use relay::{Control, Part, RelayConfig, Security};
 use rt::Clock;
 use std::collections::BTreeSet;
 use std::io;
-use std::net::{Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::path::PathBuf;
 use units::{BitRate, Instant};
@@ -34,6 +38,8 @@ pub struct Addresses {
     pub socks5: Vec<SocketAddr>,
     /// For HTTP CONNECT.
     pub connect: Vec<SocketAddr>,
+    /// For DNS, by TCP and UDP.
+    pub dns: Vec<SocketAddr>,
     /// For intercepted connections.
     pub transparent: Vec<SocketAddr>,
     /// For metrics.
@@ -57,6 +63,10 @@ pub struct Gateway {
     pub(crate) interception: Option<Interception>,
     /// A terminal's rules for interception.
     pub(crate) rules: Option<TerminalRules>,
+    /// A process that is to replace this one.
+    pub(crate) upgrade: Option<Upgrade>,
+    /// Whether one has.
+    pub(crate) is_replaced: bool,
     /// The SYN gate in use.
     pub(crate) active_gate: Option<ActiveGate>,
     /// Keys that a hub's terminals register.
@@ -74,7 +84,19 @@ pub fn run(config: &Config, file: Option<&Path>, stop: &Stop) -> Result<Report, 
     for Deprecated { line, former, present } in &config.deprecated {
         tracing::warn!(line, "configuration key {former} is deprecated, use {present}");
     }
+    for key in &config.ignored {
+        tracing::warn!(
+            "configuration key {key} is unknown to this release, and ignored as `optional` permits"
+        );
+    }
     match &config.role {
+        Role::Hub(hub) if hub.shards > 1 => {
+            let mut hub = ShardedHub::open_then(config, || privileges::drop_unneeded(config))?;
+            if let Some(file) = file {
+                hub = hub.reloading_from(file.to_owned());
+            }
+            hub.run(stop)
+        }
         Role::Terminal(_) | Role::Hub(_) => {
             let mut gateway = Gateway::open_then(config, || privileges::drop_unneeded(config))?;
             if let Some(file) = file {
@@ -107,6 +129,9 @@ impl Gateway {
     /// As [`Gateway::open`]; calls `bound` after the datagram sockets are open and before the first
     /// thread starts.
     fn open_then(config: &Config, bound: impl FnOnce()) -> Result<Self, Error> {
+        if config.shards() > 1 {
+            return Err(Error::Shards);
+        }
         let descriptors = driver::raise_descriptor_limit();
         if descriptors < engine::descriptors_for(config.limits.connections, 1) {
             tracing::warn!(descriptors, "fewer descriptors than limits.connections needs");
@@ -148,23 +173,38 @@ impl Gateway {
     pub fn run(mut self, stop: &Stop) -> Result<Report, Error> {
         let clock = Clock::from_here();
         let result = self.live(stop);
-        if let Some(interception) = self.interception.take()
-            && let Err(error) = interception.remove()
-        {
-            tracing::warn!(%error, "the interception was not removed completely");
-        }
+        remove_rules(self.interception.take());
         result?;
-        Ok(Report {
-            role: self.role,
-            seconds: clock.now().as_secs_f64(),
-            controller: self.controller.name(),
-            peers: self.engine.take_peers(),
-            connections: self.engine.counters().clone(),
-            udp: self.engine.udp_counters(),
-            association: self.engine.association(),
-            traffic: self.engine.traffic(),
-            single: None,
-        })
+        let report = report_of(&mut self.engine, self.role, self.controller.name());
+        Ok(Report { seconds: clock.now().as_secs_f64(), ..report })
+    }
+}
+
+/// Removes the kernel's rules, if there are any.
+pub(crate) fn remove_rules(interception: Option<Interception>) {
+    if let Some(interception) = interception
+        && let Err(error) = interception.remove()
+    {
+        tracing::warn!(%error, "the interception was not removed completely");
+    }
+}
+
+/// Returns the report of an engine that has ended, without the time.
+pub(crate) fn report_of(
+    engine: &mut Engine,
+    role: &'static str,
+    controller: &'static str,
+) -> Report {
+    Report {
+        role,
+        seconds: 0.0,
+        controller,
+        peers: engine.take_peers(),
+        connections: engine.counters().clone(),
+        udp: engine.udp_counters(),
+        association: engine.association(),
+        traffic: engine.traffic(),
+        single: None,
     }
 }
 
@@ -176,14 +216,16 @@ fn open_terminal(
     mut addresses: Addresses,
 ) -> Result<Gateway, Error> {
     let mut listeners = Vec::new();
-    for (key, kind, wanted, bound) in [
-        ("socks5.listen", Kind::Socks5, &section.socks5, &mut addresses.socks5),
-        ("connect.listen", Kind::HttpConnect, &section.connect, &mut addresses.connect),
-    ] {
+    for (key, kind, wanted) in proxies(section) {
+        let bound = match kind {
+            Kind::Socks5 => &mut addresses.socks5,
+            Kind::HttpConnect | Kind::Transparent => &mut addresses.connect,
+            Kind::Dns => &mut addresses.dns,
+        };
         for &address in wanted {
             let listener =
                 driver::bind(address, kind).map_err(|source| listen(key, address, source))?;
-            if !address.ip().is_loopback() {
+            if !address.ip().is_loopback() && kind != Kind::Dns {
                 let proxy = key.trim_end_matches(".listen");
                 tracing::warn!(%address, "{proxy} has no authentication: every host that reaches this address can use it");
             }
@@ -233,6 +275,8 @@ fn open_terminal(
         addresses,
         interception,
         rules: capture,
+        upgrade: None,
+        is_replaced: false,
         active_gate,
         registrations: Registrations::default(),
         role: "terminal",
@@ -247,28 +291,12 @@ fn open_hub(
     mut sockets: Vec<LinkSocket>,
     addresses: Addresses,
 ) -> Result<Gateway, Error> {
-    let interception = match section.source {
-        SourceMode::Own => None,
-        SourceMode::Client => {
-            let installed = Interception::hub(&hub_rules(section))?;
-            log_notes(&installed);
-            Some(installed)
-        }
-    };
-    let state = open_state(config);
+    let interception = open_hub_rules(section)?;
     let controller = config.link.controller;
-    let memory = section.memory(config.limits.memory);
     let socket = sockets.pop().ok_or(Error::NoPeer)?;
-    let mut relay = relay_config(config, &config.link);
-    relay.security = config.keys()?;
-    let mut relays = RelaySet::hub(&relay, &state, &memory, SystemEntropy);
-    relays.set_plans(section);
+    let security = (config.keys()?, Part::default());
+    let engine = hub_engine(&driver, config, section, socket, security)?;
     log_promises(config, section);
-    let admission = Admission::new(section, &config.limits).map_err(Error::Addresses)?;
-    let platform = (driver.platform()?, driver.now());
-    let mut engine =
-        Engine::hub(platform, relays, socket, section, admission, &config.limits, state)?;
-    engine.set_commitments(crate::config::commitments(&config.link, section));
     log_control(config);
     tracing::info!(?addresses, "hub");
     Ok(Gateway {
@@ -281,11 +309,46 @@ fn open_hub(
         addresses,
         interception,
         rules: None,
+        upgrade: None,
+        is_replaced: false,
         active_gate: None,
         registrations: Registrations::new(config.registered_keys()),
         role: "hub",
         controller,
     })
+}
+
+/// Installs the rules for servers' packets that `section` needs.
+pub(crate) fn open_hub_rules(section: &HubSection) -> Result<Option<Interception>, Error> {
+    match section.source {
+        SourceMode::Own => Ok(None),
+        SourceMode::Client => {
+            let installed = Interception::hub(&hub_rules(section))?;
+            log_notes(&installed);
+            Ok(Some(installed))
+        }
+    }
+}
+
+/// Opens the engine of a hub, or of a shard of one.
+pub(crate) fn hub_engine(
+    driver: &Driver,
+    config: &Config,
+    section: &HubSection,
+    socket: LinkSocket,
+    (security, part): (Security, Part),
+) -> Result<Engine, Error> {
+    let state = open_state(config);
+    let memory = section.memory(config.limits.memory);
+    let relay = RelayConfig { security, part, ..relay_config(config, &config.link) };
+    let mut relays = RelaySet::hub(&relay, &state, &memory, SystemEntropy);
+    relays.set_plans(section);
+    let admission = Admission::new(section, &config.limits).map_err(Error::Addresses)?;
+    let platform = (driver.platform()?, driver.now());
+    let mut engine =
+        Engine::hub(platform, relays, socket, section, admission, &config.limits, state)?;
+    engine.set_commitments(crate::config::commitments(&config.link, section));
+    Ok(engine)
 }
 
 pub(crate) fn transparent_listeners(section: &InterceptSection) -> Result<Vec<Listener>, Error> {
@@ -333,83 +396,9 @@ pub(crate) fn hub_rules(section: &HubSection) -> HubRules {
 }
 
 /// Opens the socket of a path.
-fn bind(path: &PathSection, host: &mut dyn Host) -> Result<LinkSocket, Error> {
+pub(crate) fn bind(path: &PathSection, host: &mut dyn Host) -> Result<LinkSocket, Error> {
     let key = if path.name.is_empty() { "link.listen" } else { "path.listen or path.interface" };
     LinkSocket::open(path, host).map_err(|source| listen(key, path.link.listen, source))
-}
-
-/// Returns the route of a terminal's path; `None` at a hub.
-pub(crate) fn route(path: &PathSection) -> Option<Route> {
-    let LinkSection { peer, listen, .. } = &path.link;
-    let peer = match peer.as_ref()? {
-        HubAddress::Address(address) => *address,
-        // The engine resolves the name.
-        HubAddress::Name(_, port) => (Ipv6Addr::UNSPECIFIED, *port).into(),
-    };
-    Some(Route { peer, source: listen.ip(), interface: path.interface.clone() })
-}
-
-/// Returns a terminal's paths, as far as their addresses are known.
-pub(crate) fn path_plans(
-    config: &Config,
-    section: &TerminalSection,
-    state: &State,
-) -> Result<Vec<PathPlan>, Error> {
-    let plan = |path: PathSection| {
-        let route = route(&path).ok_or(Error::NoPeer)?;
-        let mut relay = relay_config(config, &path.link);
-        relay.security = path.security()?;
-        relay.keep_alive = config.keep_alive();
-        if let Some(memory) = config.limits.memory {
-            // All paths share it.
-            relay = relay.with_memory(memory / config.paths.len().max(1) as u64);
-        }
-        let PathSection { name, priority, weight, link, .. } = path;
-        let hub_name = match link.peer {
-            Some(HubAddress::Name(name, _)) => Some(name),
-            Some(HubAddress::Address(_)) | None => None,
-        };
-        if !name.is_empty() {
-            relay.name = format!("{}/{name}", section.name);
-        }
-        let mut plan = PathPlan { name, relay, route, hub_name, priority, weight };
-        plan.relay.path_metrics = state.get(&plan.cache_key());
-        Ok(plan)
-    };
-    config.effective_paths().into_iter().map(plan).collect()
-}
-
-/// Returns the configuration of a relay over `link`, without keys.
-pub(crate) fn relay_config(config: &Config, link: &LinkSection) -> RelayConfig {
-    let LinkSection { listen, rate_up, rate_down, round_trip, mtu, overhead, padding, .. } = link;
-    let (name, send, receive) = match &config.role {
-        Role::Terminal(terminal) => (terminal.name.as_str(), *rate_up, *rate_down),
-        Role::Hub(_) | Role::Single(_) => ("hub", *rate_down, *rate_up),
-    };
-    let mut relay = RelayConfig::new(name).with_rates(send, receive);
-    if let Some(memory) = config.limits.memory {
-        relay = relay.with_memory(memory);
-    }
-    relay.control = link.controller;
-    relay.capabilities = relay::Capabilities::of_this_machine();
-    relay.repair_percent = link.repair;
-    relay.mtu = *mtu as usize;
-    relay.probe_mtu = true;
-    relay.probe_rate = *padding;
-    relay.ip_overhead = if listen.is_ipv4() { relay::IPV4_UDP } else { relay::IPV6_UDP };
-    relay.link_overhead = *overhead as usize;
-    if let Role::Hub(hub) = &config.role {
-        let known = u32::try_from(hub.terminals.len()).unwrap_or(u32::MAX);
-        let usual = known.max(relay.max_terminals as u32);
-        relay.max_terminals = config.limits.terminals.unwrap_or(usual) as usize;
-        relay.total_memory = config.limits.memory_total.or_else(crate::memory::usual_total);
-    }
-    // A stream exists for a round trip after its connection is closed.
-    relay.max_streams = config.limits.connections as usize * 2;
-    relay.initial_rtt = *round_trip;
-    relay.no_response = config.limits.outage;
-    relay.wall_clock_ns = Clock::new().epoch_unix_ns();
-    relay
 }
 
 /// Reads the cached path metrics.
@@ -433,7 +422,7 @@ pub(crate) fn log_promises(config: &Config, section: &HubSection) {
 }
 
 /// Logs the configured rates and the controller.
-fn log_control(config: &Config) {
+pub(crate) fn log_control(config: &Config) {
     let LinkSection { controller, rate_up, rate_down, .. } = &config.link;
     let rate = |rate: &Option<BitRate>| rate.map_or("auto".to_owned(), |rate| rate.to_string());
     tracing::info!(%controller, up = rate(rate_up), down = rate(rate_down), "rates");

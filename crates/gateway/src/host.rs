@@ -147,6 +147,8 @@ fn named(config: &Config) -> Vec<(&'static str, SocketAddr)> {
         for (key, addresses) in proxies {
             all.extend(addresses.iter().map(|&address| (key, address)));
         }
+        let dns = section.dns.iter().flat_map(|dns| &dns.listen);
+        all.extend(dns.map(|&address| ("dns.listen", address)));
     }
     all.extend(config.metrics.map(|address| ("metrics.listen", address)));
     all

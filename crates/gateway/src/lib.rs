@@ -40,6 +40,7 @@
 
 mod check;
 mod config;
+mod dns;
 pub mod doctor;
 mod driver;
 mod engine;
@@ -60,21 +61,25 @@ pub mod observe;
 mod privileges;
 pub mod proxy;
 mod reach;
+mod relay_settings;
 mod reload;
 mod report;
 mod service;
+mod sharded;
+mod shards;
 #[cfg(any(test, feature = "simulation"))]
 pub mod simulation;
 mod single;
 mod state;
 mod stop;
 mod syn_gate;
+mod upgrade;
 
 pub use check::{Warning, check};
 pub(crate) use config::Terms;
 pub use config::{
     AcceptMode, AcceptRule, AcceptRules, ClassSection, Commitment, Config, ConfigError,
-    ConfirmSection, ControlSocket, Deprecated, Enrolment, FailSection, ForwardSection,
+    ConfirmSection, ControlSocket, Deprecated, DnsSection, Enrolment, FailSection, ForwardSection,
     HealthSection, HubAddress, HubSection, InterceptSection, KeySource, Limits, LinkSection,
     LogFormat, LogLevel, LogSection, Marking, Mistake, NoiseSection, PathSection, PeerKey,
     PlanSection, QuicMode, ResolverSection, Role, SecuritySection, ShareLimits, SingleSection,
@@ -92,5 +97,7 @@ pub use proxy::ClientProtocol;
 pub use reach::{Destinations, Rule};
 pub use relay::{PresharedKey, PrivateKey, PublicKey};
 pub use report::{Counters, PeerReport, Report, SingleReport, Traffic, UdpCounters};
+pub use sharded::ShardedHub;
 pub use single::SingleGateway;
 pub use stop::Stop;
+pub use upgrade::request_upgrade;

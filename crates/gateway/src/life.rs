@@ -4,13 +4,13 @@
 //!   open ──▶ work ──stop requested──▶ drain ──all finished, or limits.drain is over──▶ end
 //!                 └─────────────second request, or immediate stop───────────────────▶
 //! ```
+//!
+//! [`upgrade`](crate::upgrade) has the replacement by another process.
 
 use crate::driver;
-use crate::gateway::unix_seconds;
-use crate::service::handed;
+use crate::service::{handed, handover};
 use crate::stop::Asked;
 use crate::{Error, Gateway, Role, Stop};
-use rt::Clock;
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -25,6 +25,8 @@ enum Pause {
     Drain,
     /// A reload was requested.
     Reload,
+    /// The replacement by another process was requested.
+    Upgrade,
     /// Bypassing of new connections is to begin or end.
     Pass(bool),
     /// The packet filter's rules on destinations are to be updated.
@@ -39,6 +41,7 @@ impl Gateway {
     /// Runs until a stop is requested; the caller removes the kernel's rules.
     pub(crate) fn live(&mut self, stop: &Stop) -> Result<(), Error> {
         self.driver.watch(stop)?;
+        handover::take_over()?;
         self.keep_sockets();
         self.service.ready();
         loop {
@@ -55,6 +58,7 @@ impl Gateway {
                     self.keep_sockets();
                     self.service.ready();
                 }
+                Pause::Upgrade => self.begin_upgrade(),
                 Pause::Pass(pass) => self.pass(pass),
                 Pause::Filter => self.filter(),
                 Pause::Keys => self.use_registered_keys(),
@@ -80,7 +84,9 @@ impl Gateway {
             if self.driver.take_requested() {
                 match stop.asked() {
                     Asked::Stop => return Ok(Pause::End),
-                    Asked::Drain if !self.engine.is_draining() => return Ok(Pause::Drain),
+                    Asked::Drain if !self.engine.is_draining() || self.is_replaced => {
+                        return Ok(Pause::Drain);
+                    }
                     Asked::Drain | Asked::Nothing => {}
                 }
                 if stop.take_reload() {
@@ -88,15 +94,22 @@ impl Gateway {
                     self.driver.request_again();
                     return Ok(Pause::Reload);
                 }
+                if stop.take_upgrade() {
+                    self.driver.request_again();
+                    return Ok(Pause::Upgrade);
+                }
             }
             let now = self.driver.now();
+            self.review_upgrade(now);
             if self.engine.has_drained(now) {
                 return Ok(Pause::End);
             }
-            if let Some(pass) = self.engine.wanted_bypass(now) {
+            // The packet filter belongs to the process that replaces this one.
+            let has_filter = self.upgrade.is_none() && !self.is_replaced;
+            if let Some(pass) = self.engine.wanted_bypass(now).filter(|_| has_filter) {
                 return Ok(Pause::Pass(pass));
             }
-            if self.engine.wants_filter(now) {
+            if has_filter && self.engine.wants_filter(now) {
                 return Ok(Pause::Filter);
             }
             if self.store_registrations(now) {
@@ -106,7 +119,8 @@ impl Gateway {
                 return Ok(Pause::Due);
             }
             let due = self.registrations.poll_timeout();
-            self.driver.step(&mut self.engine, due.map_or(until, |due| due.min(until)))?;
+            let due = due.into_iter().chain(self.upgrade_limit()).chain([until]).min();
+            self.driver.step(&mut self.engine, due.unwrap_or(until))?;
         }
     }
 
@@ -114,11 +128,7 @@ impl Gateway {
     fn store_registrations(&mut self, now: Instant) -> bool {
         let Role::Hub(hub) = &self.config.role else { return false };
         while let Some(registration) = self.engine.poll_registration() {
-            let known = hub.terminals.iter().find(|entry| *entry.name == *registration.name);
-            if let Some(entry) = known {
-                let unix_s = unix_seconds(&Clock::new(), Clock::new().now());
-                self.registrations.add(entry, &registration, unix_s);
-            }
+            self.registrations.take(hub, &registration);
         }
         self.registrations.poll(now, hub)
     }
@@ -212,6 +222,8 @@ impl Gateway {
     /// Starts a drain: new connections bypass the gateway or are refused; running ones may finish.
     fn drain(&mut self) {
         let limit = self.config.limits.drain;
+        // Also if it is to end while another process has replaced it.
+        self.is_replaced = false;
         let connections = self.engine.connections();
         self.service.stopping(limit);
         tracing::info!(connections, %limit, "draining: running connections may finish");

@@ -4,18 +4,20 @@
 pub(crate) mod captured;
 mod limit;
 mod queue;
+pub(crate) mod recent;
 
 use crate::config::{LogFormat, LogSection};
 pub(crate) use limit::CONNECTIONS;
 use limit::Limiter;
 use queue::LogQueue;
+use rt::Clock;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use std::panic::PanicHookInfo;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Barrier, OnceLock};
 use std::time::Duration;
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::filter::Targets;
@@ -67,8 +69,12 @@ pub fn start_logging(section: &LogSection) -> Log {
         LogFormat::Text if to_journal => lines.with_ansi(false).event_format(Journal).boxed(),
         LogFormat::Text => lines.with_ansi(io::stderr().is_terminal()).boxed(),
     };
-    let layers =
-        tracing_subscriber::registry().with(filter).with(Limiter::of_process()).with(lines);
+    let recent = recent::Recent { clock: Clock::new() };
+    let layers = tracing_subscriber::registry()
+        .with(filter)
+        .with(Limiter::of_process())
+        .with(recent)
+        .with(lines);
     // A subscriber that exists already is kept.
     if layers.try_init().is_err() {
         return Log { queue: None, writing: false };
@@ -91,10 +97,15 @@ impl Log {
             // Not `io::stderr`: its lock would be held while the descriptor blocks.
             let out = File::from(io::stderr().as_fd().try_clone_to_owned()?);
             let thread = std::thread::Builder::new().name("log".into());
+            let dropped = Arc::new(Barrier::new(2));
+            let drops = Arc::clone(&dropped);
             thread.spawn(move || {
                 crate::privileges::drop_all_of_thread();
+                drops.wait();
                 queue.write_all_to(out)
             })?;
+            // No thread keeps privileges when the first octet is read from the network.
+            dropped.wait();
             self.writing = true;
         }
         Ok(())

@@ -46,7 +46,8 @@ pub(crate) fn needed(config: &Config) -> Vec<(Capability, &'static str)> {
                 needed.push((Capability::CAP_NET_RAW, what));
             }
             let proxies = section.socks5.iter().chain(&section.connect);
-            ports.extend(proxies.map(std::net::SocketAddr::port));
+            let dns = section.dns.iter().flat_map(|dns| &dns.listen);
+            ports.extend(proxies.chain(dns).map(std::net::SocketAddr::port));
         }
         Role::Single(_) => needed.push((Capability::CAP_NET_ADMIN, "[single]")),
         Role::Hub(section) => {
@@ -149,6 +150,17 @@ pub(crate) fn drop_unneeded(config: &Config) {
     }
     if let Err(error) = keep_only(&kept) {
         tracing::warn!(%error, "unneeded capabilities not dropped");
+    }
+}
+
+/// Lets a program that this process starts have the same capabilities.
+pub(crate) fn keep_over_exec() {
+    let kept = caps::read(None, CapSet::Permitted).and_then(|kept| {
+        caps::set(None, CapSet::Inheritable, &kept)?;
+        kept.into_iter().try_for_each(|one| caps::raise(None, CapSet::Ambient, one))
+    });
+    if let Err(error) = kept {
+        tracing::debug!(%error, "capabilities not passed to another program");
     }
 }
 

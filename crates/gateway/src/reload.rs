@@ -130,7 +130,7 @@ impl Gateway {
         self.engine.close_listeners(now, |listener| match listener.kind {
             // Without rules there are no new connections, and queued ones are accepted.
             Kind::Transparent => opened.is_some_and(|port| listener.address.port() != port),
-            Kind::Socks5 | Kind::HttpConnect => !proxies(section)
+            Kind::Socks5 | Kind::HttpConnect | Kind::Dns => !proxies(section)
                 .iter()
                 .any(|(_, kind, all)| *kind == listener.kind && all.contains(&listener.wanted)),
         });
@@ -183,7 +183,8 @@ impl Gateway {
         if let Some(forward) = &config.forward {
             self.engine.set_homes(forward, section)?;
         }
-        let Err(refused) = self.change_hub_rules(section) else { return Ok(()) };
+        let changed = change_hub_rules(&mut self.interception, section);
+        let Err(refused) = changed else { return Ok(()) };
         if let (Some(forward), Role::Hub(before)) = (&self.config.forward, &self.config.role)
             && let Err(error) = self.engine.set_homes(forward, before)
         {
@@ -191,26 +192,32 @@ impl Gateway {
         }
         Err(refused)
     }
+}
 
-    fn change_hub_rules(&mut self, section: &HubSection) -> Result<(), Error> {
-        let rules = hub_rules(section);
-        match (&mut self.interception, section.source) {
-            (Some(interception), SourceMode::Client) => interception.change_hub(&rules)?,
-            (None, SourceMode::Client) => self.interception = Some(Interception::hub(&rules)?),
-            // Existing connections with clients' addresses still need their rules.
-            (Some(_) | None, SourceMode::Own) => {}
-        }
-        Ok(())
+/// Changes a hub's rules for servers' packets to those of `section`.
+pub(crate) fn change_hub_rules(
+    interception: &mut Option<Interception>,
+    section: &HubSection,
+) -> Result<(), Error> {
+    let rules = hub_rules(section);
+    match (&mut *interception, section.source) {
+        (Some(interception), SourceMode::Client) => interception.change_hub(&rules)?,
+        (None, SourceMode::Client) => *interception = Some(Interception::hub(&rules)?),
+        // Existing connections with clients' addresses still need their rules.
+        (Some(_) | None, SourceMode::Own) => {}
     }
+    Ok(())
 }
 
 /// Returns the proxies' listeners: key, kind, and addresses.
 pub(crate) fn proxies(
     section: &TerminalSection,
-) -> [(&'static str, Kind, &[std::net::SocketAddr]); 2] {
+) -> [(&'static str, Kind, &[std::net::SocketAddr]); 3] {
+    let dns = section.dns.as_ref().map_or(&[][..], |dns| &dns.listen);
     [
         ("socks5.listen", Kind::Socks5, &section.socks5),
         ("connect.listen", Kind::HttpConnect, &section.connect),
+        ("dns.listen", Kind::Dns, dns),
     ]
 }
 
@@ -227,7 +234,7 @@ pub(crate) fn read_again(old: &Config, file: Option<&Path>) -> Option<Config> {
 }
 
 /// Reads `file`; `None` if it is invalid, which is logged.
-fn read(file: Option<&Path>) -> Option<Config> {
+pub(crate) fn read(file: Option<&Path>) -> Option<Config> {
     let Some(file) = file else {
         tracing::warn!("reload ignored: the configuration was not read from a file");
         return None;
@@ -242,7 +249,7 @@ fn read(file: Option<&Path>) -> Option<Config> {
     Config::load(file).map_err(wrong).ok()
 }
 
-fn log_changes(changes: &[Change]) {
+pub(crate) fn log_changes(changes: &[Change]) {
     let nothing = || "nothing".to_owned();
     for Change { key, old, new, live } in changes {
         let (old, new) = (old.clone().unwrap_or_else(nothing), new.clone().unwrap_or_else(nothing));

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use units::{BitRate, Instant, Span};
 
 /// Report of a gateway at its end.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     /// `terminal`, `hub` or `single`.
     pub role: &'static str,
@@ -15,7 +15,7 @@ pub struct Report {
     pub seconds: f64,
     /// The congestion controller.
     pub controller: &'static str,
-    /// The connected peers at the end, at most a hundred.
+    /// The connected peers at the end, at most a hundred of each shard.
     pub peers: Vec<PeerReport>,
     /// Counters of connections.
     pub connections: Counters,

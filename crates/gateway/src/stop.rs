@@ -4,9 +4,10 @@
 //!   SIGTERM, SIGINT   once: accept no new connections; running ones have time to finish
 //!                     twice: end immediately
 //!   SIGHUP            reload the configuration
+//!   SIGUSR2           start the program again and leave new connections to it
 //! ```
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2};
 use socket2::SockRef;
 use std::io::{self, Read, Write};
 use std::mem::MaybeUninit;
@@ -34,6 +35,8 @@ struct Ends {
     stop: (UnixStream, UnixStream),
     /// A byte is a request to reload; the reload removes it.
     reload: (UnixStream, UnixStream),
+    /// As `reload`, for upgrades.
+    upgrade: (UnixStream, UnixStream),
 }
 
 /// Requests so far.
@@ -53,11 +56,11 @@ impl Stop {
     /// # Errors
     /// When the process has no descriptors left.
     pub fn new() -> io::Result<Self> {
-        Ok(Self { ends: Arc::new(Ends { stop: pipe()?, reload: pipe()? }) })
+        Ok(Self { ends: Arc::new(Ends { stop: pipe()?, reload: pipe()?, upgrade: pipe()? }) })
     }
 
     /// As [`Stop::new`], with handlers for SIGTERM and SIGINT, once to drain, twice to stop
-    /// immediately, and for SIGHUP to reload.
+    /// immediately, for SIGHUP to reload, and for SIGUSR2 to upgrade.
     ///
     /// # Errors
     /// When the process has no descriptors left, or a handler cannot be installed.
@@ -67,6 +70,7 @@ impl Stop {
             signal_hook::low_level::pipe::register(signal, this.ends.stop.1.try_clone()?)?;
         }
         signal_hook::low_level::pipe::register(SIGHUP, this.ends.reload.1.try_clone()?)?;
+        signal_hook::low_level::pipe::register(SIGUSR2, this.ends.upgrade.1.try_clone()?)?;
         Ok(this)
     }
 
@@ -104,18 +108,29 @@ impl Stop {
 
     /// Whether a reload was requested since the last call.
     pub(crate) fn take_reload(&self) -> bool {
-        let mut bytes = [0; 16];
-        let mut asked = false;
-        while let Ok(1..) = (&self.ends.reload.0).read(&mut bytes) {
-            asked = true;
-        }
-        asked
+        take(&self.ends.reload.0)
+    }
+
+    /// Whether an upgrade was requested since the last call.
+    pub(crate) fn take_upgrade(&self) -> bool {
+        take(&self.ends.upgrade.0)
     }
 
     /// Returns the descriptors that become readable at a request.
-    pub(crate) fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
-        [self.ends.stop.0.as_fd(), self.ends.reload.0.as_fd()]
+    pub(crate) fn descriptors(&self) -> [BorrowedFd<'_>; 3] {
+        let Ends { stop, reload, upgrade } = &*self.ends;
+        [stop.0.as_fd(), reload.0.as_fd(), upgrade.0.as_fd()]
     }
+}
+
+/// Removes all requests; true if there were any.
+fn take(mut requests: &UnixStream) -> bool {
+    let mut bytes = [0; 16];
+    let mut asked = false;
+    while let Ok(1..) = requests.read(&mut bytes) {
+        asked = true;
+    }
+    asked
 }
 
 /// Returns a nonblocking pipe.

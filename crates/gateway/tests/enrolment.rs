@@ -4,7 +4,7 @@ use gateway::enrolment::{
     NewSite, SiteOptions, SiteState, Token, add_site, enroll, list_sites, remove_site, renew_token,
     rotate,
 };
-use gateway::{Config, Gateway, HubAddress, Stop, doctor, generate_key, public_key};
+use gateway::{Config, Gateway, HubAddress, ShardedHub, Stop, doctor, generate_key, public_key};
 use rt::Clock;
 use std::fs;
 use std::path::PathBuf;
@@ -22,26 +22,33 @@ struct Bed {
 }
 
 impl Bed {
-    fn new() -> Self {
-        let name = format!("bentpipe-{}-enrolment", std::process::id());
+    fn new(shards: u32) -> Self {
+        let name = format!("bentpipe-{}-enrolment-{shards}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         fs::create_dir_all(folder.join("hub.d")).unwrap();
         generate_key(&folder.join("hub.key")).unwrap();
         let text = format!(
             "role = \"hub\"\nprivate_key_file = {:?}\nstate = {:?}\n\
-             [link]\nlisten = \"127.0.0.1:0\"\n[control]\nsocket = \"off\"\n\
+             [link]\nlisten = \"127.0.0.1:0\"\n[hub]\nshards = {shards}\n[control]\nsocket = \"off\"\n\
              [[plan]]\nname = \"gold\"\nweight = 2\n",
             folder.join("hub.key"),
             folder.join("peers.toml"),
         );
         let file = folder.join("hub.toml");
         fs::write(&file, text).unwrap();
-        let gateway = Gateway::open(&Config::load(&file).unwrap()).unwrap().reloading_from(file);
-        let hub = HubAddress::Address(gateway.addresses().link.unwrap());
+        let config = Config::load(&file).unwrap();
         let stop = Stop::new().unwrap();
         let request = stop.clone();
-        let thread = std::thread::spawn(move || drop(gateway.run(&request).unwrap()));
-        Self { folder, hub, stop, thread: Some(thread) }
+        let (hub, thread) = if shards > 1 {
+            let hub = ShardedHub::open(&config).unwrap().reloading_from(file);
+            let address = hub.addresses().link.unwrap();
+            (address, std::thread::spawn(move || drop(hub.run(&request).unwrap())))
+        } else {
+            let hub = Gateway::open(&config).unwrap().reloading_from(file);
+            let address = hub.addresses().link.unwrap();
+            (address, std::thread::spawn(move || drop(hub.run(&request).unwrap())))
+        };
+        Self { folder, hub: HubAddress::Address(hub), stop, thread: Some(thread) }
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -92,7 +99,15 @@ impl Drop for Bed {
 
 #[test]
 fn sites_enrol_replace_their_keys_and_are_removed() {
-    let bed = Bed::new();
+    enrol_replace_and_remove(&Bed::new(1));
+}
+
+#[test]
+fn sites_enrol_replace_their_keys_and_are_removed_at_a_hub_of_shards() {
+    enrol_replace_and_remove(&Bed::new(2));
+}
+
+fn enrol_replace_and_remove(bed: &Bed) {
     let hub = bed.file("hub.toml");
     let site = |number| NewSite {
         name: format!("site-{number}"),

@@ -160,6 +160,18 @@ fn the_monitoring_pages_examples_are_taken() {
 }
 
 #[test]
+fn the_page_on_names_has_examples_that_are_taken() {
+    let blocks = blocks_of(include_str!("../../../docs/guide/names.md"));
+    let [terminal, hub] = blocks[..] else { panic!("two blocks") };
+    let config = Config::parse("t.toml", &format!("{}{terminal}", find("role = \"terminal\"")));
+    let Role::Terminal(section) = config.unwrap().role else { panic!("a terminal") };
+    assert!(section.dns.unwrap().placeholders.is_some());
+    let config = Config::parse("hub.toml", &format!("{}{hub}", find("role = \"hub\"")));
+    let Role::Hub(section) = config.unwrap().role else { panic!("a hub") };
+    assert_eq!(section.name_servers.len(), 1);
+}
+
+#[test]
 fn the_page_on_plans_has_a_hub_for_ten_sites() {
     let page = include_str!("../../../docs/guide/plans.md");
     let [hub] = blocks_of(page)[..] else { panic!("one block") };
@@ -206,7 +218,7 @@ fn every_key_of_the_page_on_plans_is_known() {
             let text = format!("role = \"hub\"\n{open}{section}{close}\n{key} = {{}}\n");
             let error = Config::parse("t.toml", &text).unwrap_err();
             let full = format!("{section}.{key}");
-            let known = |m: &gateway::Mistake| m.key == full && !m.found.contains("not known");
+            let known = |m: &gateway::Mistake| m.key == full && !m.found.contains("an unknown key");
             assert!(error.mistakes.iter().any(known), "{full}: {error}");
             keys += 1;
         }
@@ -241,7 +253,7 @@ fn is_known(role: &str, table: &str, key: &str) -> bool {
     };
     let error = Config::parse("t.toml", &format!("{role}{text}")).unwrap_err();
     let full = if table.is_empty() { key.to_owned() } else { format!("{table}.{key}") };
-    error.mistakes.iter().any(|m| m.key == full && !m.found.contains("not known"))
+    error.mistakes.iter().any(|m| m.key == full && !m.found.contains("an unknown key"))
 }
 
 /// The keys of a page's tables whose head begins so: `table.key`, `.key` for the same table again.
@@ -272,7 +284,8 @@ fn keys_of(page: &str) -> Vec<(String, String)> {
 fn every_key_of_the_tables_is_known() {
     let failover = include_str!("../../../docs/guide/failover.md");
     let other_traffic = include_str!("../../../docs/guide/other-traffic.md");
-    for (page, least) in [(GUIDE, 70), (failover, 20), (other_traffic, 14)] {
+    let names = include_str!("../../../docs/guide/names.md");
+    for (page, least) in [(GUIDE, 70), (failover, 20), (other_traffic, 14), (names, 7)] {
         let keys = keys_of(page);
         for (table, key) in &keys {
             let known = ["terminal", "hub"].iter().any(|role| is_known(role, table, key));

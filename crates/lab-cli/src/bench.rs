@@ -54,12 +54,13 @@ struct Link {
     /// Only scenarios whose name contains this; may be given more than once
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<String>,
-    /// The transports to measure: cubic, bbr, single, bentpipe
+    /// The transports to measure: cubic, bbr, single, bentpipe; unconfigured is bentpipe without a
+    /// configured rate
     #[arg(
         long,
         value_name = "WAY",
         value_delimiter = ',',
-        default_value = "cubic,bbr,single,bentpipe"
+        default_value = "cubic,bbr,single,bentpipe,unconfigured"
     )]
     ways: Vec<Way>,
     /// A command file with other systems to measure, besides --ways
@@ -80,6 +81,9 @@ struct Link {
     /// Write the JSON to this file
     #[arg(long, value_name = "FILE", default_value = "-")]
     json: PathBuf,
+    /// Print the figures with goals as a table in Markdown; JSON only to the file of --json
+    #[arg(long)]
+    markdown: bool,
     /// List the scenarios and stop
     #[arg(long)]
     list: bool,
@@ -354,7 +358,7 @@ fn run_control(arguments: Control) -> Outcome {
 }
 
 fn run_link(link: Link) -> Outcome {
-    let Link { only, mut ways, against, runs, seconds, quick, seed, json, list } = link;
+    let Link { only, mut ways, against, runs, seconds, quick, seed, json, markdown, list } = link;
     for system in load::others(against.as_deref())? {
         // Ways are copied everywhere; the few of a command file stay as long as the program.
         ways.push(Way::Other(Box::leak(Box::new(system))));
@@ -376,5 +380,5 @@ fn run_link(link: Link) -> Outcome {
     testbed::permission::acquire().map_err(|error| error.to_string())?;
     let report =
         bench::link(&config, &mut |run| eprintln!("{run}")).map_err(|error| error.to_string())?;
-    values::write_json(&json, &report)
+    values::write_report(&json, &report, markdown.then(|| report.markdown()))
 }

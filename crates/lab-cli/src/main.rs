@@ -12,6 +12,7 @@
 mod bench;
 mod demo;
 mod lab;
+mod passes;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use cli::manual;
@@ -42,6 +43,7 @@ enum Command {
     Bench(bench::Arguments),
     #[command(flatten)]
     Lab(lab::Command),
+    Passes(passes::Arguments),
     #[command(hide = true)]
     Gateway(cli::gateway::Arguments),
     #[command(hide = true)]
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => demo::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),
         Command::Lab(command) => lab::run(command),
+        Command::Passes(arguments) => passes::run(&arguments),
         Command::Gateway(arguments) => cli::gateway::run(&arguments),
         Command::Send(arguments) => cli::transfer::send(&arguments),
         Command::Receive(arguments) => cli::transfer::receive(&arguments),

@@ -4,7 +4,8 @@
 //!                 ┌─ experiments  published results, reproduced and evaluated ─▶ JSON, CSV, HTML
 //!                 ├─ scenario     questions in files ─▶ CSV, figures
 //!   sim ──────────┼─ fuzz         fault-injection runs, one per seed
-//!                 └─ watch        one simulated run with captures and samples
+//!                 ├─ watch        one simulated run with captures and samples
+//!                 └─ passes       delays over satellites in low orbits ─▶ traces
 //!
 //!                 ┌─ bench        transports on emulated links, measured against bounds ─▶ JSON
 //!   testbed ─ live┼─ demo         four transports side by side, in a terminal
@@ -30,6 +31,7 @@ pub mod experiments;
 mod files;
 pub mod fuzz;
 pub mod live;
+pub mod passes;
 pub mod plot;
 pub mod proof;
 pub mod scenario;

@@ -50,6 +50,8 @@ pub struct Gateway {
     pub pid: u32,
     /// Time since start in seconds.
     pub uptime_seconds: f64,
+    /// Start, seconds since 1970.
+    pub started_unix_seconds: f64,
 }
 
 /// Counters of connections.
@@ -200,6 +202,48 @@ pub struct Terminal {
     pub send_buffered_bytes: u64,
     /// Limit of the send buffer.
     pub send_buffer_limit_bytes: u64,
+    /// State of the terminal's gateway as it reports it, at a hub.
+    pub report: Option<Report>,
+}
+
+/// State of a terminal's gateway, by its last report.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Report {
+    /// Its version.
+    pub version: String,
+    /// Start of its process, seconds since 1970.
+    pub started_unix_seconds: f64,
+    /// Its paths.
+    pub paths: Vec<ReportedPath>,
+    /// Its open connections.
+    pub connections: u64,
+    /// Connections refused.
+    pub connections_refused: u64,
+    /// Connections lost with a session.
+    pub connections_lost: u64,
+    /// Its last warnings and errors, the newest first.
+    pub messages: Vec<ReportedMessage>,
+}
+
+/// A path of a terminal.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ReportedPath {
+    /// Its name; empty if the terminal has only one.
+    pub path: String,
+    /// `well`, `recovering`, `poor` or `down`.
+    pub health: String,
+}
+
+/// A line of a terminal's log.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ReportedMessage {
+    /// Its time, seconds since 1970.
+    pub unix_seconds: f64,
+    /// Its text.
+    pub text: String,
 }
 
 /// A page of connections.

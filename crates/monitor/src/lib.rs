@@ -25,7 +25,7 @@ mod table;
 pub mod top;
 mod words;
 
-pub use answers::{Connection, Page, Status, Terminal};
+pub use answers::{Connection, Page, Report, ReportedMessage, ReportedPath, Status, Terminal};
 pub use capture::{Captured, Request, capture};
 pub use client::{Client, Question};
 pub use error::Error;

@@ -1,7 +1,7 @@
 //! The status of a gateway as text.
 
 use crate::words::{bytes, count, fit, fit_right, or_dash, rate, safe, share, time};
-use crate::{Status, Terminal};
+use crate::{ReportedPath, Status, Terminal};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -22,6 +22,17 @@ const COLUMNS: [(&str, usize, bool); 13] = [
     ("RECEIVED", 8, true),
 ];
 
+/// Columns of the table of reports.
+const REPORTS: [(&str, usize, bool); 7] = [
+    ("TERMINAL", 16, false),
+    ("VERSION", 8, false),
+    ("UP", 12, true),
+    ("CONNECTIONS", 11, true),
+    ("LOST", 6, true),
+    ("PATHS", 20, false),
+    ("LAST WARNING", 60, false),
+];
+
 /// Formats the status: a few lines about the gateway, and one per terminal.
 pub fn table(status: &Status) -> String {
     let mut out = head(status);
@@ -30,11 +41,42 @@ pub fn table(status: &Status) -> String {
         out.push_str("no terminal is here\n");
         return out;
     }
-    row(&mut out, &COLUMNS.map(|(heading, _, _)| heading.to_owned()));
+    row(&mut out, &COLUMNS, &COLUMNS.map(|(heading, _, _)| heading.to_owned()));
     for terminal in &status.terminals {
-        row(&mut out, &cells(terminal));
+        row(&mut out, &COLUMNS, &cells(terminal));
+    }
+    let now = status.gateway.started_unix_seconds + status.gateway.uptime_seconds;
+    let mut reports = status.terminals.iter().filter(|terminal| terminal.report.is_some());
+    if let Some(first) = reports.next() {
+        out.push('\n');
+        row(&mut out, &REPORTS, &REPORTS.map(|(heading, _, _)| heading.to_owned()));
+        for terminal in std::iter::once(first).chain(reports) {
+            row(&mut out, &REPORTS, &reported(terminal, now));
+        }
     }
     out
+}
+
+/// Returns the cells of what a terminal has reported, at `now` in seconds since 1970.
+fn reported(terminal: &Terminal, now: f64) -> [String; 7] {
+    let report = terminal.report.clone().unwrap_or_default();
+    let health = |path: &ReportedPath| match (&*path.path, &*path.health) {
+        ("", health) => safe(health),
+        (name, health) => format!("{} {}", safe(name), safe(health)),
+    };
+    let paths: Vec<String> = report.paths.iter().map(health).collect();
+    let message = report.messages.first().map(|message| {
+        format!("{} ago: {}", time(now - message.unix_seconds), safe(&message.text))
+    });
+    [
+        safe(&terminal.terminal),
+        safe(&report.version),
+        time(now - report.started_unix_seconds),
+        count(report.connections),
+        count(report.connections_lost),
+        paths.join(", "),
+        or_dash(message),
+    ]
 }
 
 fn head(status: &Status) -> String {
@@ -148,9 +190,9 @@ pub(crate) fn state(terminal: &Terminal) -> String {
     }
 }
 
-fn row(out: &mut String, cells: &[String]) {
+fn row(out: &mut String, columns: &[(&str, usize, bool)], cells: &[String]) {
     let mut line = String::new();
-    for (cell, (_, width, number)) in cells.iter().zip(COLUMNS) {
+    for (cell, &(_, width, number)) in cells.iter().zip(columns) {
         line.push_str(&if number { fit_right(cell, width) } else { fit(cell, width) });
         line.push_str("  ");
     }
@@ -166,7 +208,8 @@ pub(crate) mod tests {
         let text = r#"{
             "version": 1, "answer": "status", "new": {"field": 1},
             "gateway": {"role": "hub", "name": "hub", "version": "0.1.0", "controller": "steady",
-                        "link": "10.2.0.2:7000", "pid": 812, "uptime_seconds": 8000.5},
+                        "link": "10.2.0.2:7000", "pid": 812, "uptime_seconds": 8000.5,
+                        "started_unix_seconds": 1800000000},
             "open": 12, "limit": 4096,
             "connections": {"opened": 10233, "completed": 10200, "refused": {"policy": 8, "limit": 4}},
             "udp": {"sent": 1234567, "sent_bytes": 1600000000, "received": 9, "received_bytes": 99},
@@ -175,7 +218,11 @@ pub(crate) mod tests {
                 {"terminal": "boat", "address": "192.0.2.9:4000", "connected": true, "mode": "steady",
                  "idle_seconds": 0.2, "rate_bits_per_second": 9800000, "round_trip_seconds": 0.612,
                  "queuing_delay_seconds": 0.003, "streams": 12, "data_sent": 1000, "retransmitted": 12,
-                 "stream_bytes_sent": 1200000000, "stream_bytes_received": 34000000, "mtu_bytes": 1500},
+                 "stream_bytes_sent": 1200000000, "stream_bytes_received": 34000000, "mtu_bytes": 1500,
+                 "report": {"version": "0.2.0", "started_unix_seconds": 1800000800, "connections": 3,
+                            "connections_lost": 2, "paths": [{"path": "geo", "health": "well"},
+                            {"path": "lte", "health": "down"}], "messages": [
+                            {"unix_seconds": 1800007000, "text": "path down\u001b"}]}},
                 {"terminal": "bus\u001b[31m", "connected": true, "outage_seconds": 7.25, "mode": "free"}
             ],
             "loop": {"late": {"most_seconds": 0.0012}},
@@ -200,6 +247,17 @@ pub(crate) mod tests {
             assert!(lines[6].contains(part), "{part} in {page}");
         }
         assert!(lines[7].contains("outage 7.2 s") && !page.contains('\u{1b}'), "{page}");
+        assert!(lines[9].starts_with("TERMINAL          VERSION"), "{page}");
+        for part in [
+            "boat",
+            "0.2.0",
+            "2 h 0 min",
+            "geo well, lte down",
+            "16 min 40 s ago: path down\u{fffd}",
+        ] {
+            assert!(lines[10].contains(part), "{part} in {page}");
+        }
+        assert_eq!(lines.len(), 11, "the other terminal has not reported: {page}");
         let mut waiting = example();
         waiting.gateway.waiting = vec!["address 10.2.0.2 (link.listen)".into()];
         let page = table(&waiting);

@@ -112,6 +112,9 @@ fn status_connections_and_captures_of_running_gateways() {
     assert_eq!((status.open, status.terminals.len()), (1, 1));
     let way = &status.terminals[0];
     assert!(way.connected && way.stream_bytes_sent >= 100_000 && way.round_trip_seconds.is_some());
+    let report = way.report.as_ref().expect("a report of the terminal");
+    assert_eq!((&report.version, report.paths.len()), (&status.gateway.version, 1));
+    assert!((report.started_unix_seconds - status.gateway.started_unix_seconds).abs() < 60.0);
     let page = table(&status);
     assert!(page.starts_with("hub \"hub\", version"), "{page}");
     assert!(page.lines().last().unwrap().starts_with("boat "), "{page}");

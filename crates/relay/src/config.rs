@@ -1,7 +1,7 @@
 //! Configuration of a relay.
 
 use crate::PathMetrics;
-use association::{Capabilities, Limits, Security};
+use association::{Capabilities, Limits, Part, Security};
 use core::fmt;
 use core::str::FromStr;
 use units::{BitRate, Span};
@@ -141,8 +141,13 @@ pub struct RelayConfig {
     /// Maximum share of the send rate for repair symbols, in percent, 1 to 50. `None`: none are
     /// sent, and none are accepted. They are used if both sides have a share.
     pub repair_percent: Option<u32>,
+    /// Whether the hub is to keep earlier associations of this terminal until their sessions end
+    /// (ASC-2.11).
+    pub is_beside: bool,
     /// Maximum number of terminals of a hub.
     pub max_terminals: usize,
+    /// The part of a hub that this is.
+    pub part: Part,
     /// Sequence number of each session's first packet, the same at both ends. Used by tests of
     /// sequence number wrap-around.
     pub first_number: Seq24,
@@ -177,7 +182,9 @@ impl RelayConfig {
             wall_clock_ns: 0,
             capabilities: Capabilities::ALL,
             repair_percent: None,
+            is_beside: false,
             max_terminals: 256,
+            part: Part::default(),
             first_number: Seq24::ZERO,
         };
         config.with_memory(128 << 20)

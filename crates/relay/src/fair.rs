@@ -66,7 +66,7 @@ pub(crate) fn headroom(held: u64, free: u64, alpha: u64) -> u64 {
 /// Number of turns of an owner's preferred entries for each turn of its other entries.
 const FIRST_TURNS: u32 = 7;
 
-/// Bytes of one turn: about one packet.
+/// Minimum bytes of one turn: about one packet.
 pub(crate) const QUANTUM: u64 = 1_500;
 
 /// The entries of one owner in a [`FairQueue`].
@@ -179,16 +179,16 @@ impl<T: Copy + PartialEq> FairQueue<T> {
         None
     }
 
-    /// Charges the turn of the next entry's owner with `bytes`.
-    pub(crate) fn charge(&mut self, bytes: u64) {
+    /// Charges the turn of the next entry's owner, which is one of `quantum` bytes, with `bytes`.
+    pub(crate) fn charge(&mut self, bytes: u64, quantum: u64) {
         let Some(owner) = self.owner() else { return };
         let Some(queue) = self.queues.get_mut(&owner) else { return };
         if queue.deficit <= 0 {
-            queue.deficit += QUANTUM as i64;
+            queue.deficit += quantum as i64;
         }
         // The deficit is limited to one turn, so a packet larger than two turns is not charged
         // completely.
-        queue.deficit = queue.deficit.saturating_sub_unsigned(bytes).max(-(QUANTUM as i64));
+        queue.deficit = queue.deficit.saturating_sub_unsigned(bytes).max(-(quantum as i64));
     }
 
     /// Returns whether bytes remain in the turn of the next entry's owner.

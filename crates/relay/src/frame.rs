@@ -13,6 +13,7 @@
 //! FAMILIES 0 0 0 0 1 0 0 1   number, address families that the hub reaches
 //! GOAWAY   0 0 0 1 0 0 0 0   length, streams opened, flags (1 byte; 1: no session follows)
 //! PADDING  0 0 0 1 0 0 0 1   length, zeros
+//! REPORT   0 0 0 1 0 0 1 0   length, number, a terminal's state
 //! other    0 0 0 1 n n n n   length, octets that a receiver without this frame skips
 //! ```
 //!
@@ -28,6 +29,7 @@ use core::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 mod reader;
+mod report;
 
 pub(crate) use reader::Reader;
 
@@ -51,6 +53,7 @@ const FAMILIES: u8 = 0x09;
 const EXTENSION: u8 = 0x10;
 const GOAWAY: u8 = EXTENSION;
 const PADDING: u8 = EXTENSION + 1;
+const REPORT: u8 = EXTENSION + 2;
 
 /// Minimum number of bytes of a packet in a PIECE.
 pub(crate) const LEAST_PIECE: usize = 32;
@@ -139,6 +142,11 @@ pub(crate) enum Frame<'a> {
     },
     /// Octets that only fill the packet.
     Padding,
+    /// A terminal's state.
+    Report {
+        number: u64,
+        content: &'a [u8],
+    },
     /// An extension frame of an unknown type, skipped by its length.
     Unknown {
         kind: u8,
@@ -266,6 +274,7 @@ impl<'a> Writer<'a> {
                 Frame::Stream { .. }
                 | Frame::Datagram { .. }
                 | Frame::Piece { .. }
+                | Frame::Report { .. }
                 | Frame::Padding => {
                     unreachable!("a frame with data has a writer of its own")
                 }

@@ -7,6 +7,7 @@ use crate::config::MIN_MTU;
 use crate::datagram::{Datagrams, Filled};
 use crate::frame::{Frame, Reader, Writer};
 use crate::path_mtu::{Conditions, PathMtu};
+use crate::report::{MAX_REPORT, TerminalReport};
 use association::Sealed;
 use units::{BitRate, Instant, Span};
 
@@ -30,6 +31,10 @@ pub fn frames(octets: &[u8]) {
             assert!(data.len() < octets.len());
             continue;
         }
+        if let Frame::Report { content, .. } = frame {
+            report(content);
+            continue;
+        }
         if let Frame::Unknown { .. } | Frame::BadOpening { .. } | Frame::Padding = frame {
             continue;
         }
@@ -41,6 +46,16 @@ pub fn frames(octets: &[u8]) {
     }
     let mut reader = Reader::new(octets);
     while !reader.is_empty() && reader.note().is_ok() {}
+}
+
+/// Decodes a terminal's report. One that was decoded and encoded is bounded and stays the same.
+///
+/// # Panics
+/// Panics if it does not.
+pub fn report(octets: &[u8]) {
+    let encoded = TerminalReport::decode(octets).encode();
+    assert!(encoded.len() <= MAX_REPORT);
+    assert_eq!(TerminalReport::decode(&encoded).encode(), encoded);
 }
 
 /// Plays a script of packets, lost and duplicate payloads, and time to two ends that forward
@@ -165,6 +180,11 @@ mod tests {
         #[test]
         fn any_payload_is_frames_or_an_error(octets in vec(any::<u8>(), 0..200)) {
             super::frames(&octets);
+        }
+
+        #[test]
+        fn any_report_is_bounded(octets in vec(any::<u8>(), 0..600)) {
+            super::report(&octets);
         }
 
         #[test]

@@ -236,24 +236,6 @@ impl Hub {
         self.tap.as_deref_mut()
     }
 
-    /// Ends all sessions in order, and accepts no association any more; see [`Relay::drain`].
-    pub fn drain(&mut self) {
-        self.association.drain();
-        for (&id, peer) in &mut self.peers {
-            peer.relay.drain();
-            self.due.touch(id);
-        }
-    }
-
-    /// Resets all sessions, so that the terminals detect the stop immediately. The caller polls for
-    /// the final datagrams.
-    pub fn close(&mut self, now: Instant) {
-        for (&id, peer) in &mut self.peers {
-            peer.relay.close(now);
-            self.due.touch(id);
-        }
-    }
-
     /// Handles a datagram from `from`. Returns the terminal whose association decrypted it; `None`
     /// for messages that are not authenticated.
     ///
@@ -274,7 +256,7 @@ impl Hub {
         else {
             return Ok(None);
         };
-        if let Some(old) = replaced {
+        for old in replaced {
             // The new association has the same name.
             let metrics = self.relay_of(old).and_then(|(relay, path)| relay.path_metrics_on(path));
             if let Some((metrics, name)) = metrics.zip(self.association.name(id)) {

@@ -79,6 +79,7 @@ mod pool;
 mod ranges;
 mod receive;
 mod relay;
+mod report;
 mod scheduler;
 mod seen;
 mod send;
@@ -92,8 +93,8 @@ mod target;
 mod tests;
 
 pub use association::{
-    Capabilities, Entropy, KeyTextError, Keys, KeysError, Known, PeerId, PresharedKey, PrivateKey,
-    PublicKey, Registration, Security, Transmit, TransmitBatch,
+    Capabilities, Entropy, KeyTextError, Keys, KeysError, Known, Part, PeerId, PresharedKey,
+    PrivateKey, PublicKey, Registration, Security, Transmit, TransmitBatch,
 };
 pub use config::{Control, IPV4_UDP, IPV6_UDP, MIN_MTU, RelayConfig, UnknownControl};
 pub use datagram::DatagramStatistics;
@@ -101,12 +102,13 @@ pub use fair::Owner;
 pub use families::{Families, FamilyReach};
 pub use hub::{Hub, Plans, Standing};
 pub use relay::{ReceiveError, Relay, RelayStatus};
+pub use report::{ReportedCounters, ReportedMessage, ReportedPath, TerminalReport};
 pub use scheduler::{Level, Service};
 pub use share::share_memory;
 pub use tap::{Direction, Tap, Tapped};
 pub use target::{
-    Destination, DisconnectReason, Event, OpenError, Priority, RefuseReason, ResetReason,
-    StreamError, StreamId, Target,
+    Destination, DisconnectReason, Event, NAME_SERVERS, OpenError, Priority, RefuseReason,
+    ResetReason, StreamError, StreamId, Target,
 };
 
 pub use xstp::session::PathMetrics;
@@ -219,7 +221,8 @@ impl Totals {
         self.bad_frames += streams.bad_frames + streams.credit_violations;
     }
 
-    fn add(&mut self, other: &Self) {
+    /// Adds the totals of another relay.
+    pub fn add(&mut self, other: &Self) {
         self.sessions += other.sessions;
         self.segments_sent += other.segments_sent;
         self.octets_sent += other.octets_sent;

@@ -56,6 +56,8 @@ pub struct Relay {
     paths: Slab<Path>,
     /// The address families that a hub announces in each session.
     families: Families,
+    /// A terminal's report, which is sent in each session.
+    report: Vec<u8>,
     pub(crate) streams: Streams,
     is_hub: bool,
     /// Receives copies of a terminal's payloads.
@@ -105,6 +107,7 @@ impl Relay {
             streams: Streams::new(&path.config, is_hub, now),
             paths: [(0, path)].into_iter().collect(),
             families: Families::default(),
+            report: Vec::new(),
             is_hub,
             tap: None,
             connected_news: false,
@@ -113,6 +116,18 @@ impl Relay {
             closed: false,
             past: Totals::default(),
         }
+    }
+
+    /// Returns whether a datagram from the hub belongs to this terminal's association, or to a
+    /// handshake for it, judged by its index alone.
+    pub fn is_addressed(&self, datagram: &[u8]) -> bool {
+        self.is_addressed_on(0, datagram)
+    }
+
+    /// As [`is_addressed`](Self::is_addressed), for the path with this number.
+    pub fn is_addressed_on(&self, number: usize, datagram: &[u8]) -> bool {
+        let terminal = self.paths.get(number).and_then(|path| path.terminal.as_ref());
+        terminal.is_some_and(|terminal| terminal.is_addressed(datagram))
     }
 
     /// Handles a datagram from the hub.

@@ -33,9 +33,11 @@ pub(crate) fn association_config(config: &RelayConfig) -> association::Config {
     let answers = |rate: BitRate| rate.mul_ratio(1, part).clamp(least, most);
     association::Config {
         security: config.security.clone(),
+        is_beside: config.is_beside,
         limits: config.limits(),
         wall_clock_ns: config.wall_clock_ns,
         max_terminals: config.max_terminals,
+        part: config.part.clone(),
         answer_rate: config.send_rate.map_or(usual.answer_rate, answers),
         hello_interval: usual.hello_interval.max(hello),
         hello_interval_max: usual.hello_interval_max.max(hello * 4),

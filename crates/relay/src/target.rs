@@ -45,6 +45,10 @@ pub enum Destination {
     Name(String, u16),
 }
 
+/// Name of the hub's name servers as a destination. No host has it (RFC 6761, section 6.4), so a hub
+/// that does not know it refuses the stream.
+pub const NAME_SERVERS: &str = "name-servers.invalid";
+
 impl fmt::Display for Destination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -49,7 +49,7 @@ fn download(rig: &mut Rig) -> relay::StreamId {
     rig.open("source-1000000000", App::default())
 }
 
-/// RLY-11.3
+/// RLY-12.3
 #[test]
 fn a_download_uses_the_sum_of_both_rates() {
     let mut rig = rig(1);
@@ -61,7 +61,7 @@ fn a_download_uses_the_sum_of_both_rates() {
     assert!(share >= 0.93, "{share}");
 }
 
-/// RLY-11.1: the hub schedules the paths of its own link, and grants rates to both.
+/// RLY-12.1: the hub schedules the paths of its own link, and grants rates to both.
 #[test]
 fn a_hub_that_schedules_its_link_uses_both_paths() {
     let link = BitRate::from_bps(GEO.as_bps() + LEO.as_bps());
@@ -78,7 +78,7 @@ fn a_hub_that_schedules_its_link_uses_both_paths() {
     assert!(share >= 0.85, "{share}");
 }
 
-/// RLY-11.3
+/// RLY-12.3
 #[test]
 fn short_exchanges_take_the_path_with_the_shorter_round_trip() {
     let mut rig = rig(2);
@@ -97,7 +97,7 @@ fn short_exchanges_take_the_path_with_the_shorter_round_trip() {
     assert!(busy < Span::from_millis(150), "{busy:?}");
 }
 
-/// RLY-11.4
+/// RLY-12.4
 #[test]
 fn the_loss_of_either_path_costs_its_rate_and_no_stream() {
     for lost in [0, 1] {
@@ -124,7 +124,7 @@ fn the_loss_of_either_path_costs_its_rate_and_no_stream() {
     }
 }
 
-/// RLY-11.5
+/// RLY-12.5
 #[test]
 fn a_path_that_is_down_beyond_the_limit_leaves_and_joins_again() {
     for lost in [0, 1] {
@@ -144,7 +144,7 @@ fn a_path_that_is_down_beyond_the_limit_leaves_and_joins_again() {
     }
 }
 
-/// RLY-11.6
+/// RLY-12.6
 #[test]
 fn a_restart_of_the_hub_ends_the_streams_and_both_paths_join_again() {
     let mut rig = rig(7);
@@ -160,7 +160,7 @@ fn a_restart_of_the_hub_ends_the_streams_and_both_paths_join_again() {
     assert!(share >= 0.9, "{share}");
 }
 
-/// RLY-11.7
+/// RLY-12.7
 #[test]
 fn an_orderly_end_waits_for_the_streams_of_all_paths() {
     let mut rig = rig(8);
@@ -181,7 +181,7 @@ fn an_orderly_end_waits_for_the_streams_of_all_paths() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// RLY-11.2, RLY-11.4
+    /// RLY-12.2, RLY-12.4
     #[test]
     fn every_octet_arrives_over_paths_with_faults_and_outages(
         seed: u64,

@@ -138,7 +138,10 @@ impl LinkConfig {
                 let (lower, upper) = (resolve(red.lower), resolve(red.upper));
                 Discipline::Red(Red { lower, upper, ..red })
             }
-            Discipline::DropTail | Discipline::Fair { .. } => discipline,
+            Discipline::DropTail
+            | Discipline::Fair { .. }
+            | Discipline::CoDel(_)
+            | Discipline::FairCoDel { .. } => discipline,
         };
         QueueConfig { discipline, limit: resolve(limit) }
     }
@@ -225,10 +228,17 @@ impl DirectionConfig {
                 probability("RED's largest probability", at, red.largest_probability)?;
                 probability("RED's weight", at, red.weight)
             }
-            Discipline::Fair { quantum } if *quantum < 64 => {
+            Discipline::Fair { quantum } | Discipline::FairCoDel { quantum, .. }
+                if *quantum < 64 =>
+            {
                 Err(ConfigError::QuantumTooSmall { direction, found: *quantum })
             }
-            Discipline::Fair { .. } => Ok(()),
+            Discipline::CoDel(codel) | Discipline::FairCoDel { codel, .. }
+                if codel.target.is_zero() || codel.interval <= codel.target =>
+            {
+                Err(ConfigError::CoDelTimes { direction })
+            }
+            Discipline::Fair { .. } | Discipline::CoDel(_) | Discipline::FairCoDel { .. } => Ok(()),
         }
     }
 }
@@ -282,6 +292,11 @@ pub enum ConfigError {
         /// The value.
         found: u32,
     },
+    /// CoDel's target is zero, or not below its interval.
+    CoDelTimes {
+        /// The direction.
+        direction: Direction,
+    },
     /// Framing overhead or cell size exceeds 65,535 octets.
     FramingTooLarge {
         /// The direction.
@@ -322,6 +337,9 @@ impl fmt::Display for ConfigError {
                     f,
                     "{direction} fair queue: found a quantum of {found}, expected at least 64"
                 )
+            }
+            Self::CoDelTimes { direction } => {
+                write!(f, "{direction} codel: expected 0 < target < interval")
             }
             Self::FramingTooLarge { direction, found } => {
                 write!(f, "{direction} framing: found {found} bytes, expected at most 65535")

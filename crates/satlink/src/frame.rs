@@ -87,7 +87,7 @@ pub struct Delivery<F> {
 pub enum DropCause {
     /// The queue is full.
     QueueFull,
-    /// Random early detection.
+    /// Random early detection or controlled delay.
     Early,
     /// On air during an outage.
     Outage,

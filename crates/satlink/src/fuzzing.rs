@@ -64,7 +64,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    const WORDS: [&str; 40] = [
+    const WORDS: [&str; 42] = [
         "delay",
         "rate",
         "loss",
@@ -74,6 +74,8 @@ mod tests {
         "queue",
         "red",
         "fair",
+        "codel",
+        "fq-codel",
         "drop-tail",
         "outage",
         "at",

@@ -2,7 +2,7 @@
 
 use crate::errors::{Air, Errors};
 use crate::propagation::{Flight, Propagation};
-use crate::queue::{Entry, InService, Queue, Waiting};
+use crate::queue::{Entry, Exit, InService, Queue, Waiting};
 use crate::trace::Opportunities;
 use crate::{Admission, Counters, Direction, DirectionConfig, DropCause, Frame, LinkConfig};
 use alloc::format;
@@ -202,7 +202,17 @@ impl<F: Frame> Pipeline<F> {
 
     /// Starts the transmission of the next frame; without a rate, of all frames.
     fn start_next(&mut self, now: Instant, air: &mut Air) {
-        while let Some(waiting) = self.queue.leave(now) {
+        while let Some(exit) = self.queue.leave(now) {
+            let waiting = match exit {
+                Exit::Goes { waiting, marked } => {
+                    self.counters.marked += u64::from(marked);
+                    waiting
+                }
+                Exit::Shed(waiting) => {
+                    self.lose(DropCause::Early, waiting.frame.len() as u64);
+                    continue;
+                }
+            };
             let from = self.follow(now, air.epoch());
             let until = self.send(from, waiting.on_air, air.epoch());
             let on_line = OnLine { waiting, from, until };

@@ -1,12 +1,12 @@
-//! Measures what repair symbols change, under virtual time: short exchanges and downloads on a
-//! geostationary link (600 ms, 10 Mbit/s down, 1 Mbit/s up).
+//! Measures what repair symbols change, under virtual time: short exchanges, pages and downloads on
+//! a geostationary link (600 ms, 10 Mbit/s down, 1 Mbit/s up).
 //!
 //! `cargo run -p sim --example repair --release -- [EXCHANGES] [SHARE] [FILTER]`: how many exchanges
 //! (1,000), and the share of the rate for repair symbols in percent (10). `x lossless` is the 99th
 //! percentile as a multiple of that without loss and without repair. Rows whose name contains the
 //! filter are measured.
 
-use sim::scenario::{Setting, bulk, exchanges};
+use sim::scenario::{Setting, bulk, exchanges, page};
 use units::Span;
 
 const ERRORS: [(&str, &str); 5] = [
@@ -56,6 +56,7 @@ fn main() {
             }
         }
     }
+    print_pages(share, &filter);
     println!("\n{:24} {:>6} {:>12} {:>12}", "download of 120 s", "repair", "kbit/s", "up kbit/s");
     for (errors, words) in ERRORS {
         for percent in [None, Some(share)] {
@@ -67,6 +68,30 @@ fn main() {
             let repair = percent.map_or("off".into(), |percent| format!("{percent} %"));
             let (down, up) = (seen.goodput_bps / 1e3, seen.return_bps / 1e3);
             println!("{errors:24} {repair:>6} {down:12.1} {up:12.2}");
+        }
+    }
+}
+
+/// Prints the duration of ITU-R S.1711's page of 30 objects on six connections, in a session that
+/// begins with the page: 40 seeds.
+fn print_pages(share: u32, filter: &str) {
+    const SEEDS: u64 = 40;
+    println!("\n{:24} {:>6} {:>8} {:>8} {:>10}", "page", "repair", "mean s", "p90 s", "x lossless");
+    let mut lossless = None;
+    for (errors, words) in ERRORS {
+        if !errors.contains(filter) && lossless.is_some() {
+            continue;
+        }
+        for percent in [None, Some(share)] {
+            let setting = Setting::new("geo", words).repairing(percent);
+            let took = (1..=SEEDS).map(|seed| page(&setting.clone().with_seed(seed), 6).took);
+            let mut took: Vec<f64> = took.map(Span::as_secs_f64).collect();
+            took.sort_by(f64::total_cmp);
+            let mean = took.iter().sum::<f64>() / took.len() as f64;
+            let factor = mean / *lossless.get_or_insert(mean);
+            let p90 = took[took.len() * 9 / 10];
+            let repair = percent.map_or("off".into(), |percent| format!("{percent} %"));
+            println!("{errors:24} {repair:>6} {mean:8.3} {p90:8.3} {factor:10.3}");
         }
     }
 }

@@ -4,6 +4,7 @@ mod limits;
 mod registration;
 mod responses;
 mod table;
+mod terminals;
 
 pub use registration::Registration;
 pub use table::PeerId;
@@ -19,18 +20,18 @@ use crate::error::{Counters, OpenError};
 use crate::handshake::{
     From, ReceivedHello, SUITE_NOISE, SUITE_NULL, WelcomePayload, check_len, check_suite,
 };
-use crate::keys::{Keys, PresharedKey, PublicKey, Security};
+use crate::keys::{Keys, PublicKey, Security};
 use crate::noise;
 use crate::null;
 use crate::recent_senders::VerifiedSenders;
 use crate::response_limit::ResponseLimiter;
-use crate::source_limits::hash;
 use crate::wire::{Header, Kind, Sealed};
 use responses::ResponseQueue;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use table::{InForce, Owner, Pending, Table};
+use terminals::{Terminal, terminals};
 use units::{Instant, Span};
 
 /// Rate of Unknowns to one address (in IPv6 to one network of 64 bits), in each of its two slots,
@@ -52,31 +53,13 @@ pub enum HubReceived<'d> {
         order: SendOrder,
         /// Whether it is the association's first payload, which activates it.
         first: bool,
-        /// The association of the same terminal that it replaced.
-        replaced: Option<PeerId>,
+        /// Associations of the same terminal that it replaced.
+        replaced: Vec<PeerId>,
         /// The association of another path of the terminal, to which this new one is joined.
         joins: Option<PeerId>,
     },
     /// Nothing for the upper layer (responses may be queued).
     Nothing,
-}
-
-/// A configured terminal.
-#[derive(Debug)]
-struct Terminal {
-    name: Arc<str>,
-    preshared: PresharedKey,
-    /// Timestamp of the last accepted Hello.
-    latest: u64,
-    /// Whether it may only register a key.
-    enrols: bool,
-}
-
-impl Terminal {
-    /// Returns true if a Hello gets the same response from both.
-    fn is_like(&self, other: &Self) -> bool {
-        self.name == other.name && self.preshared == other.preshared && self.enrols == other.enrols
-    }
 }
 
 /// Additional state of a hub with keys.
@@ -103,11 +86,10 @@ pub struct Hub {
     unknowns: ResponseLimiter,
     /// Addresses from which terminals were received.
     acquainted: VerifiedSenders,
-    /// Key of the hashes of these addresses.
-    seed: u64,
     counters: Counters,
     /// Whether new associations are rejected.
     draining: bool,
+    is_shared: bool,
 }
 
 impl Hub {
@@ -125,10 +107,11 @@ impl Hub {
             }),
         };
         let seed = u64::from_be_bytes(draw(entropy.as_mut()));
+        // Every part sends Unknowns, and part 0 all Cookies.
+        let unknowns = config.answer_rate.mul_ratio(1, config.part.count().into());
         Self {
-            unknowns: ResponseLimiter::new(config.answer_rate, UNKNOWN, seed),
-            acquainted: VerifiedSenders::new(),
-            seed,
+            unknowns: ResponseLimiter::new(unknowns, UNKNOWN, seed),
+            acquainted: config.part.verified().unwrap_or_else(|| VerifiedSenders::new(seed)),
             config,
             entropy,
             secrets,
@@ -137,6 +120,7 @@ impl Hub {
             limits: BTreeMap::new(),
             counters: Counters::default(),
             draining: false,
+            is_shared: false,
         }
     }
 
@@ -149,6 +133,11 @@ impl Hub {
     /// Returns true if new associations are rejected.
     pub fn is_draining(&self) -> bool {
         self.draining
+    }
+
+    /// Sets whether another process of this hub gets [`OpenError::Elsewhere`] from the caller.
+    pub fn set_shared(&mut self, is_shared: bool) {
+        self.is_shared = is_shared;
     }
 
     /// Returns this hub's public key, if it has keys.
@@ -166,12 +155,6 @@ impl Hub {
         assert!(secrets.keys.public() == keys.public(), "the private key is another");
         let before = std::mem::take(&mut secrets.terminals);
         secrets.terminals = terminals(&keys, &before);
-        let terminals = secrets.terminals.iter();
-        let owner = |(&key, terminal): (_, &Terminal)| Owner {
-            name: terminal.name.clone(),
-            key: Some(key),
-        };
-        let owners: Vec<Owner> = terminals.map(owner).collect();
         let is_other = |key: &PublicKey| match (before.get(key), secrets.terminals.get(key)) {
             (Some(old), Some(new)) => !old.is_like(new),
             (_, _) => true,
@@ -179,7 +162,11 @@ impl Hub {
         self.table.forget_answers(is_other);
         secrets.keys = keys.clone();
         self.config.security = Security::Noise(keys);
-        self.table.keep_only(&owners)
+        let terminals = &secrets.terminals;
+        self.table.end_all(|owner| {
+            let terminal = owner.key.and_then(|key| terminals.get(&key));
+            terminal.is_none_or(|terminal| terminal.name != owner.name)
+        })
     }
 
     /// Returns when [`handle_timeout`](Self::handle_timeout) must be called next.
@@ -269,6 +256,9 @@ impl Hub {
     ) -> Result<HubReceived<'d>, OpenError> {
         let index = header.index;
         let Some(channel) = self.table.channel(now, &self.config, index) else {
+            if self.is_shared {
+                return Err(OpenError::Elsewhere);
+            }
             self.answer_unknown(now, from, header);
             return Err(OpenError::UnknownIndex { index });
         };
@@ -286,7 +276,7 @@ impl Hub {
         // The first datagram from a new address migrates the path. In the null suite anyone can
         // forge it; the tag of another suite prevents this.
         if (newest && self.table.moved(peer, index, from)) || first || renewed {
-            self.acquainted.put(hash(from.ip(), self.seed));
+            self.acquainted.put(from.ip());
         }
         Ok(HubReceived::Payload { peer, kind, payload, order, first, replaced, joins })
     }
@@ -314,9 +304,14 @@ impl Hub {
                     return Err(OpenError::Tag);
                 }
                 let entropy = self.entropy.as_mut();
-                let known = self.acquainted.has(hash(from.ip(), self.seed));
+                let known = self.acquainted.has(from.ip());
                 let macs = &secrets.macs;
-                match secrets.admission.decide(now, (from, known), datagram, macs, entropy) {
+                let decision = match self.config.part.number() {
+                    0 => secrets.admission.decide(now, (from, known), datagram, macs, entropy),
+                    // Part 0 has decided.
+                    _ => AdmissionDecision::Accept,
+                };
+                match decision {
                     AdmissionDecision::Accept => {}
                     AdmissionDecision::Drop => return Err(OpenError::Busy),
                     AdmissionDecision::Suppress => {
@@ -334,7 +329,13 @@ impl Hub {
                 if self.answer_again(from, said) {
                     return Ok(HubReceived::Nothing);
                 }
-                (noise::hear(&keys, header, datagram, self.entropy.as_mut())?, said)
+                let heard = noise::hear(&keys, header, datagram, self.entropy.as_mut())?;
+                if let From::Key { key, .. } = &heard.from
+                    && let Some(part) = keys.other_part(*key, self.config.part.number())
+                {
+                    return Err(OpenError::OtherPart { part });
+                }
+                (heard, said)
             }
         };
         self.answer_hello(now, from, heard, said)
@@ -360,11 +361,14 @@ impl Hub {
             return self.register(from, heard);
         }
         let said = heard.payload;
+        if self.is_shared && said.continues != 0 && !self.table.has(said.continues) {
+            return Err(OpenError::Elsewhere);
+        }
         let (owner, before) = self.admit(now, &heard)?;
         if said.timestamp <= before {
             return self.answer_stale(from, heard, before);
         }
-        let hub_index = self.table.free_index(self.entropy.as_mut());
+        let hub_index = self.table.free_index(&self.config.part, self.entropy.as_mut());
         let continues = self.table.find(&owner, said.continues);
         if self.draining && continues.is_none() {
             return Err(OpenError::Full);
@@ -396,6 +400,7 @@ impl Hub {
             owner,
             limits: said.limits,
             association,
+            is_beside: said.is_beside && continues.is_none(),
             continues,
             joins,
             hello: hello.into(),
@@ -477,21 +482,4 @@ impl Hub {
     pub fn remove(&mut self, peer: PeerId) {
         self.table.remove(peer);
     }
-}
-
-/// Returns the terminals configured in `keys`, with their state from `before`.
-fn terminals(keys: &Keys, before: &BTreeMap<PublicKey, Terminal>) -> BTreeMap<PublicKey, Terminal> {
-    let remembering = |known: &crate::keys::Known, enrols| {
-        let (name, preshared) = (known.name.as_str().into(), known.preshared.clone());
-        let mut terminal = Terminal { name, preshared, latest: 0, enrols };
-        // With another secret or name the response to the last Hello may have been useless: its
-        // repetition is processed as after a restart of the hub.
-        if let Some(old) = before.get(&known.public).filter(|old| old.is_like(&terminal)) {
-            terminal.latest = old.latest;
-        }
-        terminal
-    };
-    let enrolment = keys.enrolment().iter().map(|known| (known, true));
-    let all = keys.known().iter().map(|known| (known, false)).chain(enrolment);
-    all.map(|(known, enrols)| (known.public, remembering(known, enrols))).collect()
 }

@@ -3,7 +3,6 @@
 use super::{Hub, PeerId};
 use crate::batch::TransmitBatch;
 use crate::checksum::{UNKNOWN_KEY, write_tag};
-use crate::source_limits::hash;
 use crate::version;
 use crate::wire::{Header, Kind, OVERHEAD};
 use std::collections::VecDeque;
@@ -11,7 +10,7 @@ use std::net::SocketAddr;
 use units::Instant;
 
 /// Maximum number of queued responses of each priority.
-const MAX_QUEUED: usize = 64;
+const MAX_QUEUED: usize = 512;
 
 /// Queued responses.
 #[derive(Debug, Default)]
@@ -60,7 +59,7 @@ impl Hub {
     /// Responds to a datagram with an unknown index, within the limits of responses. An Unknown has
     /// 24 octets, the minimum size of a datagram.
     pub(super) fn answer_unknown(&mut self, now: Instant, from: SocketAddr, header: Header) {
-        let known = self.acquainted.has(hash(from.ip(), self.seed));
+        let known = self.acquainted.has(from.ip());
         if !self.unknowns.take(now, from, OVERHEAD, known) {
             self.counters.unknowns_withheld += 1;
             return;
@@ -76,7 +75,7 @@ impl Hub {
     /// responses.
     pub(super) fn answer_version(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
         let Some(bytes) = version::answer(datagram) else { return };
-        let known = self.acquainted.has(hash(from.ip(), self.seed));
+        let known = self.acquainted.has(from.ip());
         if !self.unknowns.take(now, from, bytes.len(), known) {
             self.counters.unknowns_withheld += 1;
             return;

@@ -12,11 +12,14 @@ use crate::config::{Config, Limits};
 use crate::entropy::{Entropy, draw};
 use crate::error::OpenError;
 use crate::keys::PublicKey;
-use crate::wire::INDEX_MASK;
+use crate::part::Part;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use units::Instant;
+
+/// Maximum number of earlier associations that a terminal keeps beside a new one.
+const MAX_EARLIER: usize = 3;
 
 /// Identifier of an association at a hub; it is kept when the keys are renewed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,6 +57,8 @@ pub(super) struct Pending {
     pub(super) owner: Owner,
     pub(super) limits: Limits,
     pub(super) association: u64,
+    /// Whether earlier associations of the terminal remain.
+    pub(super) is_beside: bool,
     /// The association that gets these keys; `None` for a new one.
     pub(super) continues: Option<PeerId>,
     /// The association of another path of the terminal to which a new one is joined.
@@ -102,7 +107,7 @@ impl Held {
 pub(super) struct InForce {
     pub(super) peer: PeerId,
     pub(super) first: bool,
-    pub(super) replaced: Option<PeerId>,
+    pub(super) replaced: Vec<PeerId>,
     /// The association to which a new one is joined.
     pub(super) joins: Option<PeerId>,
     /// An association continues under new keys.
@@ -199,7 +204,7 @@ impl Table {
         let gone = OpenError::UnknownIndex { index };
         let held = self.held.get_mut(&index).ok_or(gone)?;
         let known = |peer, renewed| {
-            Ok(InForce { peer, first: false, replaced: None, joins: None, renewed })
+            Ok(InForce { peer, first: false, replaced: Vec::new(), joins: None, renewed })
         };
         match &held.stage {
             Stage::Current(peer) | Stage::Previous(peer, _) => return known(*peer, false),
@@ -238,21 +243,15 @@ impl Table {
         known(id, true)
     }
 
-    /// Activates a new association `id` in place of the same terminal's previous one; returns the
-    /// latter.
-    fn begin(
-        &mut self,
-        id: PeerId,
-        index: u32,
-        pending: Pending,
-        from: SocketAddr,
-    ) -> Option<PeerId> {
-        let Pending { owner, limits, association, .. } = pending;
-        let same = self.peers.iter().find(|(_, peer)| peer.owner.name == owner.name);
-        let replaced = same.map(|(&id, _)| id);
-        if let Some(replaced) = replaced {
-            self.remove(replaced);
-        }
+    /// Activates a new association `id` in place of the same terminal's previous ones, or beside
+    /// the latest of them; returns those that have ended.
+    fn begin(&mut self, id: PeerId, index: u32, pending: Pending, from: SocketAddr) -> Vec<PeerId> {
+        let Pending { owner, limits, association, is_beside, .. } = pending;
+        let same = self.peers.iter().filter(|(_, peer)| peer.owner.name == owner.name);
+        let mut replaced: Vec<PeerId> = same.map(|(&id, _)| id).collect();
+        let kept = if is_beside { MAX_EARLIER } else { 0 };
+        replaced.truncate(replaced.len().saturating_sub(kept));
+        replaced.iter().for_each(|&earlier| self.remove(earlier));
         self.drop_pending(&owner);
         self.last_peer = id.0;
         let peer = Peer {
@@ -288,8 +287,14 @@ impl Table {
 
     /// Returns the active association of `owner` if it is `association`.
     pub(super) fn find(&self, owner: &Owner, association: u64) -> Option<PeerId> {
-        let found = self.peers.iter().find(|(_, peer)| peer.owner == *owner)?;
-        (association != 0 && found.1.association == association).then_some(*found.0)
+        let mut its = self.peers.iter().filter(|(_, peer)| peer.owner == *owner);
+        let found = its.find(|(_, peer)| association != 0 && peer.association == association)?;
+        Some(*found.0)
+    }
+
+    /// Whether there is an active association with this identifier.
+    pub(super) fn has(&self, association: u64) -> bool {
+        self.peers.values().any(|peer| peer.association == association)
     }
 
     /// Returns the active association with this identifier if it is that of another path of the
@@ -354,9 +359,8 @@ impl Table {
         }
     }
 
-    /// Ends the associations of all terminals that are not among `owners`; returns them.
-    pub(super) fn keep_only(&mut self, owners: &[Owner]) -> Vec<PeerId> {
-        let gone = |owner: &Owner| !owners.contains(owner);
+    /// Ends the associations of all terminals that are `gone`; returns them.
+    pub(super) fn end_all(&mut self, gone: impl Fn(&Owner) -> bool) -> Vec<PeerId> {
         let ended: Vec<PeerId> =
             self.peers.iter().filter(|(_, peer)| gone(&peer.owner)).map(|(&id, _)| id).collect();
         for &id in &ended {
@@ -385,12 +389,12 @@ impl Table {
         }
     }
 
-    /// Returns an unused index, which is never 0.
-    pub(super) fn free_index(&self, entropy: &mut dyn Entropy) -> u32 {
-        // There are 2²⁴ indices, of which at most a few hundred are used.
+    /// Returns an unused index of `part`, which is never 0.
+    pub(super) fn free_index(&self, part: &Part, entropy: &mut dyn Entropy) -> u32 {
+        // There are 2²⁴ indices, of which at most some thousand are used.
         loop {
-            let index = u32::from_be_bytes(draw(entropy)) & INDEX_MASK;
-            if index != 0 && !self.held.contains_key(&index) {
+            let index = part.index(u32::from_be_bytes(draw(entropy)));
+            if let Some(index) = index.filter(|index| !self.held.contains_key(index)) {
                 return index;
             }
         }
@@ -428,8 +432,9 @@ mod tests {
         let owner = Owner { name: name.into(), key: None };
         let (limits, association) = (Limits::default(), 7);
         let (hello, welcome) = (Box::default(), Vec::new());
-        let joins = None;
-        let pending = Pending { owner, limits, association, continues, joins, hello, welcome };
+        let (is_beside, joins) = (false, None);
+        let pending =
+            Pending { owner, limits, association, is_beside, continues, joins, hello, welcome };
         let keys = KeyPair { send: Key::Null(1), receive: Key::Null(2) };
         table.add(now, &config(), (index, index), keys, pending);
         table.in_force(now, &config(), index, from()).expect("in force").peer

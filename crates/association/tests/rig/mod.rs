@@ -153,7 +153,10 @@ pub fn take(
     mut datagram: Vec<u8>,
 ) -> (PeerId, bool, Option<PeerId>) {
     match hub.handle_datagram(now, from, &mut datagram) {
-        Ok(HubReceived::Payload { peer, first, replaced, .. }) => (peer, first, replaced),
+        Ok(HubReceived::Payload { peer, first, replaced, .. }) => {
+            assert!(replaced.len() <= 1, "{replaced:?}");
+            (peer, first, replaced.first().copied())
+        }
         other => panic!("{other:?}"),
     }
 }

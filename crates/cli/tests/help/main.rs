@@ -51,6 +51,7 @@ fn exit_codes_are_those_of_the_help() {
         (1, &["doctor", "--config", wrong]),
         (1, &["status", "--socket", wrong]),
         (1, &["top", "--socket", wrong]),
+        (1, &["upgrade", "--socket", wrong]),
         (1, &["capture", "--socket", wrong, "--write", "-"]),
         (1, &["enroll", "hub.example", "no-token"]),
         (1, &["site", "--config", wrong, "list"]),

@@ -1,7 +1,7 @@
 //! The point in time at which a client's connection is accepted: `accept`, `[[accept_rule]]`, and
 //! the limits on intercepted connections that wait for their server (`intercept.confirm`).
 
-use super::read;
+use super::items;
 use super::reader::{Reader, Section};
 use crate::intercept::{ConfirmRule, PortRange, Prefix};
 use crate::proxy::{ClientProtocol, Destination, PROTOCOLS};
@@ -121,8 +121,8 @@ pub(super) fn read_rules(reader: &mut Reader<'_>, top: &mut Section<'_>) -> Opti
     let others = top.or(reader, "accept", AcceptMode::Early, |r, i| i.word(r, &MODES));
     let mut rules = Some(Vec::new());
     for mut section in top.sections(reader, "accept_rule")? {
-        let networks = section.or(reader, "networks", Vec::new(), |r, i| i.list(r, read::network));
-        let ports = section.or(reader, "ports", Vec::new(), |r, i| i.list(r, read::ports));
+        let networks = section.or(reader, "networks", Vec::new(), |r, i| i.list(r, items::network));
+        let ports = section.or(reader, "ports", Vec::new(), |r, i| i.list(r, items::ports));
         let protocols = section
             .or(reader, "protocols", Vec::new(), |r, i| i.list(r, |r, i| i.word(r, &PROTOCOLS)));
         let expected = "\"early\" or \"confirm\"";

@@ -1,7 +1,7 @@
 //! Drop-ins of a hub's configuration: `hub.d/*.toml` beside `hub.toml`, each with `[[terminal]]`
 //! tables, so that a site is added and removed as a file.
 
-use super::{ConfigError, Mistake};
+use super::ConfigError;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -39,14 +39,8 @@ impl DropIns {
     /// If a file cannot be read, or there are more than 10,000.
     pub(crate) fn beside(path: &Path) -> Result<Self, ConfigError> {
         let folder = folder_of(path);
-        let wrong = |path: &Path, found: String, expected: &str| {
-            let (file, key) = (path.display().to_string(), "(file)".to_owned());
-            let expected = expected.to_owned();
-            let mistake = Mistake { file: file.clone(), line: 0, key, found, expected };
-            ConfigError { file, mistakes: vec![mistake] }
-        };
         let unreadable =
-            |path: &Path, error: io::Error| wrong(path, error.to_string(), "a readable TOML file");
+            |path: &Path, error: io::Error| ConfigError::unreadable(path, error.to_string());
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
             Err(error)
@@ -67,7 +61,8 @@ impl DropIns {
                 paths.push(path);
             }
             if paths.len() > MAX_FILES {
-                return Err(wrong(&folder, format!("more than {MAX_FILES} files"), "fewer"));
+                let found = format!("more than {MAX_FILES} files");
+                return Err(ConfigError::unreadable(&folder, found));
             }
         }
         paths.sort();

@@ -4,9 +4,9 @@
 //! listed here. A secret is represented by a fingerprint, never by its value.
 
 use super::{
-    AcceptMode, AcceptRule, AcceptRules, ClassSection, Config, ConfirmSection, Enrolment,
-    FailSection, ForwardSection, HealthSection, HubSection, InterceptSection, KeySource, Limits,
-    LinkSection, LogSection, Marking, NoiseSection, PathSection, PeerKey, PlanSection,
+    AcceptMode, AcceptRule, AcceptRules, ClassSection, Config, ConfirmSection, DnsSection,
+    Enrolment, FailSection, ForwardSection, HealthSection, HubSection, InterceptSection, KeySource,
+    Limits, LinkSection, LogSection, Marking, NoiseSection, PathSection, PeerKey, PlanSection,
     ResolverSection, Role, SecuritySection, ShareLimits, SingleSection, SourceMode, TerminalEntry,
     TerminalSection, WhenFull,
 };
@@ -41,6 +41,7 @@ impl Config {
             user,
             forward,
             deprecated: _,
+            ignored: _,
         } = self;
         paths.iter().for_each(|path| path_entries(all, path));
         health_entries(all, health);
@@ -291,12 +292,13 @@ fn share_entries(all: &mut Entries, table: &str, share: ShareLimits) {
 }
 
 fn terminal_entries(all: &mut Entries, section: &TerminalSection) {
-    let TerminalSection { name, accept, socks5, connect, intercept } = section;
+    let TerminalSection { name, accept, socks5, connect, intercept, dns } = section;
     put(all, "role", "terminal".into());
     put(all, "name", name.clone());
     accept_entries(all, accept);
     put(all, "socks5.listen", list(socks5));
     put(all, "connect.listen", list(connect));
+    dns_entries(all, dns.as_ref());
     let Some(section) = intercept else {
         put(all, "intercept", "none".into());
         return;
@@ -334,6 +336,20 @@ fn terminal_entries(all: &mut Entries, section: &TerminalSection) {
     put(all, "intercept.priority", optional(priority.as_ref(), "usual"));
 }
 
+fn dns_entries(all: &mut Entries, section: Option<&DnsSection>) {
+    let Some(section) = section else {
+        put(all, "dns", "none".into());
+        return;
+    };
+    let DnsSection { listen, memory, stale, prefetch, placeholders, open_by_name } = section;
+    put(all, "dns.listen", list(listen));
+    put(all, "dns.memory", memory.to_string());
+    put(all, "dns.stale", stale.to_string());
+    put(all, "dns.prefetch", prefetch.to_string());
+    put(all, "dns.placeholders", optional(placeholders.as_ref(), "none"));
+    put(all, "dns.open_by_name", open_by_name.to_string());
+}
+
 fn accept_entries(all: &mut Entries, accept: &AcceptRules) {
     let word = |mode| match mode {
         AcceptMode::Early => "early",
@@ -361,12 +377,16 @@ fn hub_entries(all: &mut Entries, section: &HubSection) {
         destinations: Destinations { allow, deny },
         guarded,
         terminals,
+        shards,
         mac,
         plans,
         classes,
         marking,
+        name_servers,
     } = section;
     put(all, "role", "hub".into());
+    put(all, "dns.servers", list(name_servers));
+    put(all, "hub.shards", shards.to_string());
     put(all, "mac.socket", optional(mac.as_ref().map(|path| path.display()), "none"));
     put(all, "hub.id", id.clone());
     put(all, "hub.source", source_word(*source).into());

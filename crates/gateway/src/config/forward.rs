@@ -1,6 +1,7 @@
 //! `[forward]`: packets that are forwarded unsplit, at terminals and hubs.
 
-use super::read::{self, read_marking};
+use super::items;
+use super::read::read_marking;
 use super::reader::{Item, Reader, Section};
 use super::{ForwardSection, values};
 
@@ -24,7 +25,7 @@ pub(super) fn read(
 ) -> Option<Option<ForwardSection>> {
     let Some(mut section) = top.section(reader, "forward") else { return Some(None) };
     let usual = if hub { "hub_forward" } else { "terminal_forward" };
-    let id = section.or(reader, "id", usual.into(), read::id);
+    let id = section.or(reader, "id", usual.into(), items::id);
     let device = section.or(reader, "device", "bentpipe0".into(), device);
     let mtu = section.or(reader, "mtu", 1500, |r, i| i.integer(r, 1280..=9000));
     let marking = read_marking(reader, &mut section);
@@ -38,20 +39,22 @@ pub(super) fn read(
     if hub {
         let expected = "the terminals' networks, such as [\"10.1.0.0/24\"]";
         all.networks = section
-            .required(reader, "networks", expected, |r, i| i.some(r, expected, read::network))?;
+            .required(reader, "networks", expected, |r, i| i.some(r, expected, items::network))?;
     } else {
         let expected = "the clients' interfaces, such as [\"lan0\"]";
         all.interfaces = section.required(reader, "interfaces", expected, |r, i| {
-            i.some(r, expected, read::interface)
+            i.some(r, expected, items::interface)
         })?;
         let protocols = section.or(reader, "protocols", Vec::new(), |r, i| i.list(r, protocol));
         all.protocols = protocols?.concat();
-        all.include = section.or(reader, "include", Vec::new(), |r, i| i.list(r, read::network))?;
-        all.exclude = section.or(reader, "exclude", Vec::new(), |r, i| i.list(r, read::network))?;
+        all.include =
+            section.or(reader, "include", Vec::new(), |r, i| i.list(r, items::network))?;
+        all.exclude =
+            section.or(reader, "exclude", Vec::new(), |r, i| i.list(r, items::network))?;
         all.include_ports =
-            section.or(reader, "include_ports", Vec::new(), |r, i| i.list(r, read::ports))?;
+            section.or(reader, "include_ports", Vec::new(), |r, i| i.list(r, items::ports))?;
         all.exclude_ports =
-            section.or(reader, "exclude_ports", Vec::new(), |r, i| i.list(r, read::ports))?;
+            section.or(reader, "exclude_ports", Vec::new(), |r, i| i.list(r, items::ports))?;
         all.refuse = section.or(reader, "refuse", Vec::new(), |r, i| i.list(r, refused))?;
     }
     section.finish(reader);

@@ -1,6 +1,6 @@
 //! `[limits]`: bounds and timeouts, in total, for each terminal and for each client.
 
-use super::read::{positive_span, whole_seconds};
+use super::items::{positive_span, whole_seconds};
 use super::reader::{Reader, Section};
 use super::{Limits, ShareLimits, values};
 use units::Span;

@@ -40,6 +40,7 @@ impl Config {
             user: _,
             forward: _,
             deprecated: _,
+            ignored: _,
         } = new;
         // The security suite is chosen at the start; a hub's list of keys can change.
         let keyed = matches!(self.security, SecuritySection::Noise(_));
@@ -56,6 +57,9 @@ impl Config {
             overhead: _,
             padding: _,
         } = link;
+        // The shards of a hub have no scheduler in common.
+        let is_sharded = matches!(&self.role, Role::Hub(hub) if hub.shards > 1);
+        let (rate_up, rate_down) = if is_sharded { (&None, &None) } else { (rate_up, rate_down) };
         let link = LinkSection { rate_up: *rate_up, rate_down: *rate_down, ..self.link.clone() };
         let paths = self.paths.iter().map(|path| path_like(path, paths)).collect();
         // Sessions were created with these buffers and timeouts, and the hub with this number of
@@ -98,23 +102,27 @@ fn path_like(old: &PathSection, new: &[PathSection]) -> PathSection {
 }
 
 fn terminal(old: &TerminalSection, new: &TerminalSection) -> TerminalSection {
-    let TerminalSection { name: _, accept, socks5, connect, intercept } = new.clone();
+    // The forwarder keeps its sockets and its cache.
+    let TerminalSection { name: _, accept, socks5, connect, intercept, dns: _ } = new.clone();
     let intercept: Option<InterceptSection> = intercept;
-    TerminalSection { name: old.name.clone(), accept, socks5, connect, intercept }
+    let (name, dns) = (old.name.clone(), old.dns.clone());
+    TerminalSection { name, accept, socks5, connect, intercept, dns }
 }
 
 fn hub(old: &HubSection, new: &HubSection, same_security: bool) -> HubSection {
     // The new list is for the other security suite: its terminals have no keys, or keys that this
     // hub does not check.
+    let shards = old.shards;
     if !same_security {
-        return HubSection { terminals: old.terminals.clone(), ..new.clone() };
+        return HubSection { terminals: old.terminals.clone(), shards, ..new.clone() };
     }
     let terminals = new.terminals.iter().map(|entry| {
         let before = old.terminals.iter().find(|before| before.name == entry.name);
         let memory = before.and_then(|before| before.memory);
         TerminalEntry { memory, ..entry.clone() }
     });
-    HubSection { terminals: terminals.collect(), ..new.clone() }
+    let mac = if shards > 1 { &old.mac } else { &new.mac };
+    HubSection { terminals: terminals.collect(), shards, mac: mac.clone(), ..new.clone() }
 }
 
 /// Returns the keys whose values differ between `old` and `new`, and whether `merged` has the new

@@ -21,11 +21,13 @@
 //! ```
 
 mod accept;
+mod dns;
 mod drop_ins;
 mod entries;
 mod fail;
 mod forward;
 mod hub_address;
+mod items;
 mod limits;
 mod link;
 mod log;
@@ -39,6 +41,7 @@ mod read;
 mod reader;
 mod resolver;
 mod security;
+mod shards;
 mod share;
 mod single;
 mod summary;
@@ -62,6 +65,8 @@ use std::path::{Path, PathBuf};
 use units::Span;
 
 pub use accept::{AcceptMode, AcceptRule, AcceptRules, ConfirmSection, WhenFull};
+pub use dns::DnsSection;
+pub(crate) use dns::MAX_DNS_LISTENERS;
 pub use paths::{HealthSection, PathSection};
 pub(crate) use paths::{MAX_PATHS, terminal_of};
 pub use plans::{ClassSection, Commitment, PlanSection};
@@ -70,6 +75,7 @@ pub use quic::QuicMode;
 pub(crate) use read::MAX_PROXY_LISTENERS;
 pub use resolver::ResolverSection;
 pub use security::{KeySource, NoiseSection, PeerKey, SecuritySection};
+pub(crate) use shards::shard_of;
 pub(crate) use share::Terms;
 pub use share::{Enrolment, ShareLimits, TerminalEntry};
 pub use single::SingleSection;
@@ -107,6 +113,8 @@ pub struct Config {
     pub forward: Option<ForwardSection>,
     /// Deprecated names of keys in the file.
     pub deprecated: Vec<Deprecated>,
+    /// Unknown keys in the file that `optional` permits, with the names of their tables.
+    pub ignored: Vec<String>,
 }
 
 /// A key under a deprecated name.
@@ -173,6 +181,8 @@ pub struct TerminalSection {
     pub connect: Vec<SocketAddr>,
     /// Transparent interception; `None`: off.
     pub intercept: Option<InterceptSection>,
+    /// DNS forwarder; `None`: there is none.
+    pub dns: Option<DnsSection>,
 }
 
 /// Transparent interception at a terminal.
@@ -232,6 +242,8 @@ pub struct HubSection {
     pub guarded: bool,
     /// Settings of single terminals.
     pub terminals: Vec<TerminalEntry>,
+    /// Number of shards: threads, each with the associations of some of the terminals.
+    pub shards: u32,
     /// The socket of a MAC scheduler that receives the number of connections of each terminal;
     /// `None`: not sent.
     pub mac: Option<PathBuf>,
@@ -241,6 +253,8 @@ pub struct HubSection {
     pub classes: Vec<ClassSection>,
     /// Mark, routing table and rule priority, where they are not the defaults.
     pub marking: Marking,
+    /// Name servers that answer terminals' DNS forwarders; empty: those are refused.
+    pub name_servers: Vec<SocketAddr>,
 }
 
 /// The source address of connections to servers.
@@ -325,10 +339,12 @@ impl Default for HubSection {
             destinations: Destinations::default(),
             guarded: false,
             terminals: Vec::new(),
+            shards: 1,
             mac: None,
             plans: Vec::new(),
             classes: Vec::new(),
             marking: Marking::default(),
+            name_servers: Vec::new(),
         }
     }
 }
@@ -371,16 +387,7 @@ impl Config {
                 .and_then(|config| config.keeps_its_secrets(path))
                 .map(Self::with_state_directory)
                 .map(Self::with_control_socket),
-            Err(error) => {
-                let mistake = Mistake {
-                    file: file.clone(),
-                    line: 0,
-                    key: "(file)".into(),
-                    found: error.to_string(),
-                    expected: "a readable TOML file".into(),
-                };
-                Err(ConfigError { file, mistakes: vec![mistake] })
-            }
+            Err(error) => Err(ConfigError::unreadable(path, error.to_string())),
         }
     }
 
@@ -445,6 +452,15 @@ impl Config {
     }
 }
 
+impl ConfigError {
+    /// A file or folder that cannot be read, because of `found`.
+    fn unreadable(path: &Path, found: String) -> Self {
+        let (file, key) = (path.display().to_string(), "(file)".to_owned());
+        let expected = "a readable TOML file".to_owned();
+        Self { file: file.clone(), mistakes: vec![Mistake { file, line: 0, key, found, expected }] }
+    }
+}
+
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, mistake) in self.mistakes.iter().enumerate() {
@@ -452,7 +468,11 @@ impl fmt::Display for ConfigError {
                 writeln!(f)?;
             }
             let Mistake { file, line, key, found, expected } = mistake;
-            write!(f, "{file}:{line}: {key}: found {found}, expected {expected}")?;
+            match (line, &**key) {
+                (0, "(file)") => write!(f, "cannot read {file}: {found}")?,
+                (0, key) => write!(f, "{file}: {key}: found {found}, expected {expected}")?,
+                _ => write!(f, "{file}:{line}: {key}: found {found}, expected {expected}")?,
+            }
         }
         Ok(())
     }

@@ -1,8 +1,7 @@
 //! `[[path]]` and `[health]` at a terminal: the paths to its hubs and their health criteria.
 
-use super::read::{
-    any_port_for, interface, positive_span, read_controller, read_repair, same_family,
-};
+use super::items::{interface, positive_span};
+use super::read::{any_port_for, read_controller, read_repair, same_family};
 use super::reader::{Item, Reader, Section};
 use super::security::{self, NoiseSection, Word};
 use super::{HubAddress, KeySource, LinkSection, PeerKey, SecuritySection};

@@ -1,5 +1,6 @@
 //! `[[plan]]` and `[[class]]` at a hub: rate plans of terminals, and traffic classes.
 
+use super::items;
 use super::reader::{Item, Reader, Section};
 use super::{HubSection, LinkSection, TerminalEntry, read, values};
 use crate::intercept::{PortRange, Prefix};
@@ -112,8 +113,9 @@ pub(crate) fn for_relay(plans: &[PlanSection], terminals: &[TerminalEntry]) -> P
             number.or_else(|| all.terminals.get(&entry.name).copied())
         };
         let first = super::terminal_of(&entry.name);
+        let is_further = first != entry.name;
         let of_first = || terminals.iter().find(|other| other.name == first).and_then(own);
-        if let Some(number) = own(entry).or_else(of_first) {
+        if let Some(number) = own(entry).or_else(|| is_further.then(of_first).flatten()) {
             all.terminals.insert(entry.name.clone(), number);
         }
     }
@@ -211,7 +213,7 @@ fn read_plan(
     section: &mut Section<'_>,
     link: Option<&LinkSection>,
 ) -> Option<PlanSection> {
-    let name = section.required(reader, "name", "the name of the plan", read::name);
+    let name = section.required(reader, "name", "the name of the plan", items::name);
     let line = section.line();
     let (up, down) = (link.and_then(|l| l.rate_up), link.and_then(|l| l.rate_down));
     let up =
@@ -222,7 +224,7 @@ fn read_plan(
         .inspect(|rates| contradictions(reader, line, rates, ("down", down)));
     let weight = section.or(reader, "weight", 1, |r, i| i.integer(r, 1..=1_000));
     let together = section.or(reader, "shared_weight", false, |r, i| read::read_bool(r, &i));
-    let terminals = section.or(reader, "terminals", Vec::new(), |r, i| i.list(r, read::name));
+    let terminals = section.or(reader, "terminals", Vec::new(), |r, i| i.list(r, items::name));
     let rates = |read: Read| Rates { committed: read[0].0, peak: read[1].0, total: read[2].0 };
     let plan = Plan {
         name: name?,
@@ -319,9 +321,9 @@ pub(super) fn read_classes(
 
 fn read_class(reader: &mut Reader<'_>, section: &mut Section<'_>) -> Option<ClassSection> {
     let line = section.line();
-    let name = section.required(reader, "name", "the name of the class", read::name);
-    let ports = section.or(reader, "ports", Vec::new(), |r, i| i.list(r, read::ports));
-    let networks = section.or(reader, "networks", Vec::new(), |r, i| i.list(r, read::network));
+    let name = section.required(reader, "name", "the name of the class", items::name);
+    let ports = section.or(reader, "ports", Vec::new(), |r, i| i.list(r, items::ports));
+    let networks = section.or(reader, "networks", Vec::new(), |r, i| i.list(r, items::network));
     let dscp = section.or(reader, "dscp", Vec::new(), |r, i| {
         i.list(r, |r, i| i.integer(r, 0..=63).map(|value| value as u8))
     });

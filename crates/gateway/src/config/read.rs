@@ -1,16 +1,16 @@
 //! Reading of all top-level keys and tables, with their checks.
 
+use super::items::{id, interface, name, network, ports, positive_span};
 use super::reader::{Item, Reader, Section};
 use super::security::{self, PeerKey, Word};
 use super::single::read_single;
-use super::values;
 use super::{
     Config, FailSection, ForwardSection, HealthSection, HubAddress, HubSection, InterceptSection,
     LinkSection, Marking, ResolverSection, Role, SecuritySection, SourceMode, TerminalEntry,
     TerminalSection, terminal_of,
 };
-use super::{accept, fail, forward, limits, paths, plans, quic, reach, resolver, terminals};
-use crate::intercept::{PortRange, Prefix};
+use super::{accept, dns, fail, forward, limits, paths, plans, quic, reach, resolver, terminals};
+use crate::intercept::Prefix;
 use relay::Control;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -30,6 +30,7 @@ enum RoleWord {
 pub(super) fn config(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Config> {
     const ROLES: [(&str, RoleWord); 3] =
         [("terminal", RoleWord::Terminal), ("hub", RoleWord::Hub), ("single", RoleWord::Single)];
+    reader.read_optional(&mut top);
     // The other keys depend on the role.
     let expected = "\"terminal\", \"hub\" or \"single\"";
     let role = top.required(reader, "role", expected, |reader, item| item.word(reader, &ROLES))?;
@@ -62,7 +63,7 @@ pub(super) fn config(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Co
     let user = top.or(reader, "user", None, |r, i| user(r, i).map(Some));
     let role = match role {
         RoleWord::Terminal => read_terminal(reader, &mut top, forward.as_ref()).map(Role::Terminal),
-        RoleWord::Hub => read_hub(reader, &mut top, link.as_ref(), word).map(Role::Hub),
+        RoleWord::Hub => read_hub(reader, &mut top, link.as_ref(), word, &forward).map(Role::Hub),
         RoleWord::Single => unreachable!("it was read above"),
     };
     top.finish(reader);
@@ -91,6 +92,7 @@ pub(super) fn config(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Co
         user: user?,
         forward: forward?,
         deprecated: reader.take_deprecated(),
+        ignored: reader.take_ignored(),
     })
 }
 
@@ -120,6 +122,7 @@ fn single(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Config> {
         user: user?,
         forward: None,
         deprecated: reader.take_deprecated(),
+        ignored: reader.take_ignored(),
     })
 }
 
@@ -264,12 +267,14 @@ fn read_terminal(
         Some(section) => read_intercept(reader, section, forward).map(Some),
         None => Some(None),
     };
+    let dns = dns::read_forwarder(reader, top);
     let terminal = TerminalSection {
         name: name?,
         accept: accept?,
         socks5: socks5?,
         connect: connect?,
         intercept: intercept?,
+        dns: dns?,
     };
     let listeners = terminal.socks5.len() + terminal.connect.len();
     if listeners > MAX_PROXY_LISTENERS {
@@ -345,13 +350,15 @@ fn read_hub(
     top: &mut Section<'_>,
     link: Option<&LinkSection>,
     word: Word,
+    forward: &Option<Option<ForwardSection>>,
 ) -> Option<HubSection> {
     const SOURCES: [(&str, SourceMode); 2] =
         [("own", SourceMode::Own), ("client", SourceMode::Client)];
     // Services on the hub itself are not meant for the terminals' clients. A hub that listens on
     // loopback serves only its own machine.
     let guarded = link.is_some_and(|link| !link.listen.ip().is_loopback());
-    let usual = HubSection { guarded, ..HubSection::default() };
+    let name_servers = dns::read_servers(reader, top)?;
+    let usual = HubSection { guarded, name_servers, ..HubSection::default() };
     let plans = plans::read_plans(reader, top, link);
     let classes = plans::read_classes(reader, top);
     let known = plans.as_deref().unwrap_or_default();
@@ -370,6 +377,7 @@ fn read_hub(
     let destinations = reach::read_destinations(reader, &mut section);
     let guarded = reach::read_guarded(reader, &mut section, usual.guarded);
     let marking = read_marking(reader, &mut section);
+    let shards = super::shards::read(reader, &mut section, (link, word), (&mac, forward));
     let line = section.line();
     section.finish(reader);
     if source == Some(SourceMode::Client)
@@ -386,10 +394,12 @@ fn read_hub(
         destinations: destinations?,
         guarded: guarded?,
         terminals: terminals?,
+        shards: shards?,
         mac: mac?,
         plans: plans?,
         classes: classes?,
         marking: marking?,
+        name_servers: usual.name_servers,
     })
 }
 
@@ -424,38 +434,6 @@ pub(super) fn read_marking(reader: &mut Reader<'_>, section: &mut Section<'_>) -
     Some(Marking { mark: mark?, table: table?, priority: priority? })
 }
 
-pub(super) fn positive_span(reader: &mut Reader<'_>, item: Item<'_>, most: Span) -> Option<Span> {
-    let expected = format!("{} above zero and at most {most}", values::SPAN);
-    item.parsed(reader, &expected, |text| {
-        values::span(text).filter(|&span| !span.is_zero() && span <= most)
-    })
-}
-
-/// Reads a time in whole seconds, the kernel's unit for it.
-pub(super) fn whole_seconds(reader: &mut Reader<'_>, item: Item<'_>) -> Option<Span> {
-    let expected = "a length of time from \"1s\" to \"9h\"";
-    item.parsed(reader, expected, values::whole_seconds)
-}
-
-pub(super) fn interface(reader: &mut Reader<'_>, item: Item<'_>) -> Option<String> {
-    item.parsed(reader, "an interface's name, such as \"eth0\"", |text| {
-        // The kernel permits 15 bytes without slash and space. A star at the end matches any
-        // suffix.
-        let stem = text.strip_suffix('*').unwrap_or(text);
-        let fits = (1..=15).contains(&stem.len())
-            && stem.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/');
-        fits.then(|| text.to_owned())
-    })
-}
-
-pub(super) fn ports(reader: &mut Reader<'_>, item: Item<'_>) -> Option<PortRange> {
-    item.text(reader, values::PORTS, |text| text.parse().ok())
-}
-
-pub(super) fn network(reader: &mut Reader<'_>, item: Item<'_>) -> Option<Prefix> {
-    item.parsed(reader, values::NETWORK, |text| text.parse().ok())
-}
-
 /// Reads the path of a writable file. It is absolute; its directory need not exist yet.
 fn state(reader: &mut Reader<'_>, item: Item<'_>) -> Option<PathBuf> {
     item.parsed(reader, "an absolute path, such as \"/var/lib/bentpipe/peers.toml\"", |text| {
@@ -473,24 +451,9 @@ fn user(reader: &mut Reader<'_>, item: Item<'_>) -> Option<String> {
     })
 }
 
-pub(super) fn name(reader: &mut Reader<'_>, item: Item<'_>) -> Option<String> {
-    item.parsed(reader, "a name of 1 to 64 bytes without control characters", |text| {
-        let fits = (1..=64).contains(&text.len()) && !text.chars().any(char::is_control);
-        fits.then(|| text.to_owned())
-    })
-}
-
 /// Returns the machine's name. The terminals of one hub need different names.
 fn own_name() -> String {
     let found = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name: String = found.trim().chars().filter(|c| !c.is_control()).collect();
     if (1..=64).contains(&name.len()) { name } else { "terminal".into() }
-}
-
-pub(super) fn id(reader: &mut Reader<'_>, item: Item<'_>) -> Option<String> {
-    item.parsed(reader, "1 to 32 letters, digits and underscores", |text| {
-        let fits = (1..=32).contains(&text.len())
-            && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        fits.then(|| text.to_owned())
-    })
 }

@@ -28,9 +28,15 @@ pub(super) const MOST_TABLES: usize = 10_000;
 pub(super) struct Reader<'a> {
     file: &'a str,
     text: &'a str,
+    /// Offsets of the ends of its lines.
+    line_ends: Vec<usize>,
     drop_ins: &'a DropIns,
     mistakes: Vec<Mistake>,
     deprecated: Vec<Deprecated>,
+    /// Keys, with the names of their tables, that are ignored if they are unknown.
+    optional: Vec<String>,
+    /// Those that were.
+    ignored: Vec<String>,
 }
 
 /// One table of the document.
@@ -58,7 +64,10 @@ impl<'a> Reader<'a> {
         drop_ins: &'a DropIns,
     ) -> Result<(Self, Section<'a>), ConfigError> {
         let (mistakes, deprecated) = (Vec::new(), Vec::new());
-        let mut reader = Self { file, text, drop_ins, mistakes, deprecated };
+        let (optional, ignored) = (Vec::new(), Vec::new());
+        let line_ends = Vec::new();
+        let mut reader =
+            Self { file, text, line_ends, drop_ins, mistakes, deprecated, optional, ignored };
         match reader.top() {
             Some(top) => Ok((reader, top)),
             None => Err(reader.close(None::<()>).expect_err("no document")),
@@ -67,6 +76,7 @@ impl<'a> Reader<'a> {
 
     /// The text as a table.
     fn top(&mut self) -> Option<Section<'a>> {
+        self.line_ends = self.text.match_indices('\n').map(|(end, _)| end).collect();
         match DeTable::parse(self.text) {
             Ok(table) => {
                 let (path, known) = (String::new(), BTreeSet::new());
@@ -94,10 +104,10 @@ impl<'a> Reader<'a> {
         DropIn { file, text }: &'a DropIn,
         read: impl FnOnce(&mut Self, Section<'a>) -> Option<T>,
     ) -> Option<T> {
-        let outer = (self.file, self.text);
+        let outer = (self.file, self.text, std::mem::take(&mut self.line_ends));
         (self.file, self.text) = (file, text);
         let result = self.top().and_then(|top| read(self, top));
-        (self.file, self.text) = outer;
+        (self.file, self.text, self.line_ends) = outer;
         result
     }
 
@@ -115,6 +125,22 @@ impl<'a> Reader<'a> {
     /// Returns the deprecated keys found so far, and clears the list.
     pub(super) fn take_deprecated(&mut self) -> Vec<Deprecated> {
         std::mem::take(&mut self.deprecated)
+    }
+
+    /// Reads the names of keys, with those of their tables, that are ignored if they are unknown.
+    pub(super) fn read_optional(&mut self, top: &mut Section<'_>) {
+        let optional = top.or(self, "optional", Vec::new(), |reader, item| {
+            let expected = "names of keys, such as \"link.mtu\"";
+            item.list(reader, |reader, item| {
+                item.parsed(reader, expected, |name| Some(name.to_owned()))
+            })
+        });
+        self.optional = optional.unwrap_or_default();
+    }
+
+    /// Returns the unknown keys that were ignored so far, and clears the list.
+    pub(super) fn take_ignored(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.ignored)
     }
 
     /// Records that `key` on `line` is wrong.
@@ -135,8 +161,7 @@ impl<'a> Reader<'a> {
     }
 
     fn line_at(&self, offset: usize) -> usize {
-        let offset = offset.min(self.text.len());
-        1 + self.text.as_bytes()[..offset].iter().filter(|&&byte| byte == b'\n').count()
+        1 + self.line_ends.partition_point(|&end| end < offset)
     }
 }
 
@@ -224,13 +249,17 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Records a mistake for every key that was not taken.
+    /// Records a mistake for every key that was not taken, unless it is optional.
     pub(super) fn finish(self, reader: &mut Reader<'_>) {
         let known: Vec<&str> = self.known.iter().copied().collect();
         let expected = format!("one of {}", known.join(", "));
         for (name, _) in &self.table {
             let line = reader.line_at(name.span().start);
             let key = format!("{}{}", self.path, name.get_ref());
+            if reader.optional.contains(&key) {
+                reader.ignored.push(key);
+                continue;
+            }
             reader.mistake(line, &key, "an unknown key", &expected);
         }
     }

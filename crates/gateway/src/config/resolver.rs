@@ -1,6 +1,6 @@
 //! `[resolver]`: name servers and their settings, in place of those of the system.
 
-use super::read::positive_span;
+use super::items::positive_span;
 use super::reader::{Item, Reader, Section};
 use crate::proxy::is_name;
 use std::net::{IpAddr, SocketAddr};
@@ -68,7 +68,7 @@ fn at_most<T>(
 }
 
 /// Reads an address with or without a port; the default port is that of DNS.
-fn nameserver(reader: &mut Reader<'_>, item: Item<'_>) -> Option<SocketAddr> {
+pub(super) fn nameserver(reader: &mut Reader<'_>, item: Item<'_>) -> Option<SocketAddr> {
     let expected = "a name server's address, such as \"192.0.2.53\" or \"[2001:db8::53]:5353\"";
     item.parsed(reader, expected, |text| {
         let alone = text.parse::<IpAddr>().map(|address| SocketAddr::new(address, 53));

@@ -1,7 +1,7 @@
 //! `role = "single"`: settings of a gateway without a peer.
 
 use super::SourceMode;
-use super::read::{id, interface, network, ports, positive_span};
+use super::items::{id, interface, network, ports, positive_span};
 use super::reader::{Item, Reader, Section};
 use crate::intercept::{PortRange, Prefix};
 use units::{BitRate, Span};

@@ -136,6 +136,9 @@ fn terminal(
             writeln!(f, "{name} proxy on {address}")?;
         }
     }
+    for address in section.dns.iter().flat_map(|dns| &dns.listen) {
+        writeln!(f, "DNS forwarder on {address}")?;
+    }
     if let Some(intercept) = &section.intercept {
         writeln!(f, "TCP connections from {} are intercepted", intercept.interfaces.join(", "))?;
         if !intercept.include.is_empty() || !intercept.include_ports.is_empty() {
@@ -175,6 +178,9 @@ fn hub(f: &mut fmt::Formatter<'_>, section: &HubSection, link: &LinkSection) -> 
     match section.source {
         SourceMode::Own => writeln!(f, "servers see the hub's address")?,
         SourceMode::Client => writeln!(f, "servers see the client's address")?,
+    }
+    if section.shards > 1 {
+        writeln!(f, "its terminals are divided among {} threads", section.shards)?;
     }
     if let Some(path) = &section.mac {
         writeln!(f, "connection counts are sent to a MAC scheduler at {}", path.display())?;

@@ -1,11 +1,12 @@
 //! `[[terminal]]` at a hub: settings of single terminals.
 
+use super::items;
 use super::limits::read_share;
 use super::paths::terminal_of;
 use super::plans::{PlanSection, read_choice};
 use super::reader::{MOST_TABLES, Reader, Section};
 use super::security::{self, Word};
-use super::{HubSection, PeerKey, ShareLimits, TerminalEntry, reach, read, values};
+use super::{HubSection, PeerKey, ShareLimits, TerminalEntry, reach, values};
 use std::collections::BTreeMap;
 
 /// Maximum number of configured terminals of a hub, those of drop-ins included.
@@ -134,7 +135,7 @@ fn read_one(
     word: Word,
     plans: &[PlanSection],
 ) -> Option<TerminalEntry> {
-    let name = section.required(reader, "name", "the name of the terminal", read::name);
+    let name = section.required(reader, "name", "the name of the terminal", items::name);
     let enrolment = security::read_enrolment(reader, section, word);
     let key = match enrolment {
         Some(None) => security::read_terminal(reader, section, word),
@@ -146,7 +147,7 @@ fn read_one(
     let memory = section
         .or(reader, "memory", None, |r, i| i.parsed(r, values::MEMORY, values::memory).map(Some));
     let destinations = reach::read_destinations(reader, section);
-    let clients = section.or(reader, "clients", None, |r, i| i.list(r, read::network).map(Some));
+    let clients = section.or(reader, "clients", None, |r, i| i.list(r, items::network).map(Some));
     let (name, plan) = (name?, plan?);
     let listed = plans.iter().find(|plan| plan.terminals.contains(&name));
     if let (Some(own), Some(listed)) = (&plan, listed)

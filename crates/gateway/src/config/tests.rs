@@ -199,6 +199,7 @@ fn a_hub_sends_padding_unless_it_is_switched_off() {
 }
 
 mod accept;
+mod dns;
 mod drop_ins;
 mod forward;
 mod paths;
@@ -307,9 +308,9 @@ fn unknown_keys_are_reported_with_the_known_ones() {
     assert_eq!(
         error_for(TERMINAL, "[link]", "sekurity = \"none\"\n[link]"),
         "g.toml:3: sekurity: found an unknown key, expected one of accept, \
-         accept_rule, connect, control, fail, forward, health, intercept, limits, link, log, \
-         metrics, name, path, private_key, private_key_file, resolver, role, security, socks5, \
-         state, user"
+         accept_rule, connect, control, dns, fail, forward, health, intercept, limits, link, log, \
+         metrics, name, optional, path, private_key, private_key_file, resolver, role, security, \
+         socks5, state, user"
     );
     assert_eq!(
         error_for(HUB, "rate_up", "rate_upp"),
@@ -320,7 +321,7 @@ fn unknown_keys_are_reported_with_the_known_ones() {
     assert_eq!(
         error_for(HUB, "[link]", "[socks5]\nlisten = \"127.0.0.1:1080\"\n[link]"),
         "g.toml:3: socks5: found an unknown key, expected one of class, \
-         control, forward, hub, limits, link, log, mac, metrics, plan, private_key, \
+         control, dns, forward, hub, limits, link, log, mac, metrics, optional, plan, private_key, \
          private_key_file, resolver, role, security, state, terminal, user"
     );
 }
@@ -335,6 +336,20 @@ fn deprecated_keys_are_read_and_reported() {
     let both = "[limits]\ntcp_user_timeout = \"1m\"\nvanished = \"1m\"\n[socks5]";
     let refused = error_for(TERMINAL, "[socks5]", both);
     assert!(refused.contains("limits.vanished: found an unknown key"), "{refused}");
+}
+
+#[test]
+fn unknown_keys_are_ignored_where_they_are_marked_as_optional() {
+    let text = format!("optional = [\"link.colour\", \"lights\"]\n{TERMINAL}[lights]\non = 1\n")
+        .replace("[link]\n", "[link]\ncolour = \"red\"\nshade = 2\n");
+    let refused = error_for(&text, "", "");
+    assert!(refused.contains("link.shade: found an unknown key"), "{refused}");
+    assert!(!refused.contains("colour:") && !refused.contains("lights:"), "{refused}");
+    let config = Config::parse("g.toml", &text.replace("shade = 2\n", "")).unwrap();
+    assert_eq!(config.ignored, ["link.colour", "lights"]);
+    // The keys of this release are read as usual.
+    let known = format!("optional = \"link.rate_up\"\n{TERMINAL}");
+    assert_eq!(Config::parse("g.toml", &known).unwrap().ignored, [""; 0]);
 }
 
 #[test]
@@ -411,5 +426,5 @@ fn all_mistakes_are_reported_in_order() {
 #[test]
 fn a_missing_file_is_reported() {
     let error = Config::load(Path::new("/nonexistent/g.toml")).unwrap_err().to_string();
-    assert!(error.starts_with("/nonexistent/g.toml:0: (file): found No such file"), "{error}");
+    assert!(error.starts_with("cannot read /nonexistent/g.toml: No such file"), "{error}");
 }

@@ -35,7 +35,7 @@ fn mtu(diagnosis: &mut Diagnosis, path: &PathSection) {
     let Some(address) = peer.as_ref().and_then(|hub| addresses(hub).ok()?.first().copied()) else {
         return;
     };
-    let Some(route) = crate::gateway::route(path) else { return };
+    let Some(route) = crate::relay_settings::route(path) else { return };
     let route = crate::engine::Route { peer: address, ..route };
     match driver::mtu(&route) {
         Ok(found) if found < 576 => {

@@ -4,9 +4,11 @@ use crate::engine::{Descriptors, Reserve};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
 
-/// Raises the limit on descriptors to its maximum and reserves one descriptor.
-pub(crate) fn descriptors() -> Descriptors {
-    Descriptors { limit: raise_descriptor_limit(), reserve: Box::new(KernelReserve::new()) }
+/// Raises the limit on descriptors to its maximum, of which each of `loops` gets an equal part, and
+/// reserves one descriptor.
+pub(crate) fn descriptors(loops: u32) -> Descriptors {
+    let limit = raise_descriptor_limit() / u64::from(loops.max(1));
+    Descriptors { limit, reserve: Box::new(KernelReserve::new()) }
 }
 
 /// Raises the limit on descriptors to the maximum for this process and returns it.

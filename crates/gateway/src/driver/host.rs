@@ -1,6 +1,7 @@
 //! The kernel as implementation of the engine's host interface.
 
 use super::route;
+use super::shards::ShardPlace;
 use super::tcp::KernelTcp;
 use super::udp::KernelUdp;
 use crate::engine::{DatagramSocket, Host, LocalAddress, Route, Socket, SocketId, Source};
@@ -19,6 +20,8 @@ use units::Instant;
 pub(crate) struct KernelHost {
     pub(super) registry: Registry,
     pub(super) clock: Clock,
+    /// Where the sockets of several shards share an address.
+    pub(super) place: Option<ShardPlace>,
 }
 
 impl Host for KernelHost {
@@ -26,6 +29,7 @@ impl Host for KernelHost {
         let interest = match source {
             Source::Connection(_) => Interest::READABLE | Interest::WRITABLE,
             Source::Datagrams(_)
+            | Source::NameQueries(_)
             | Source::Names
             | Source::HeldSyns
             | Source::Packets
@@ -67,7 +71,10 @@ impl Host for KernelHost {
         address: SocketAddr,
         interface: Option<&str>,
     ) -> io::Result<Box<dyn DatagramSocket>> {
-        Ok(Box::new(KernelUdp::bind(address, interface)?))
+        match &self.place {
+            Some(place) => Ok(Box::new(place.bind(address, interface)?)),
+            None => Ok(Box::new(KernelUdp::bind(address, interface)?)),
+        }
     }
 
     fn source_for(&self, destination: SocketAddr) -> Option<IpAddr> {

@@ -31,6 +31,7 @@ pub(crate) fn to_keep(listener: &Listener) -> Option<(String, BorrowedFd<'_>)> {
         Kind::Transparent => "intercept",
         Kind::Socks5 => "socks5",
         Kind::HttpConnect => "connect",
+        Kind::Dns => "dns",
     };
     Some((handed::name_of(kind, listener.address), listener.descriptor()?))
 }

@@ -7,22 +7,26 @@
 //!
 //! Only the wait blocks; only name lookups run in another thread.
 
+mod channel;
 mod descriptors;
 mod host;
 mod listener;
 #[cfg(test)]
 pub(crate) mod resolving;
 mod route;
+mod shards;
 mod system;
 mod tcp;
 mod timer;
 mod udp;
 mod worker;
 
+pub(crate) use channel::channel;
 pub(crate) use descriptors::{KernelReserve, descriptors, raise_descriptor_limit};
 pub(crate) use host::KernelHost;
 pub(crate) use listener::{bind, from_std, listen_on, to_keep};
 pub(crate) use route::mtu;
+pub(crate) use shards::{ShardPlace, Wake};
 #[cfg(test)]
 pub(crate) use tcp::KernelTcp;
 #[cfg(test)]
@@ -30,13 +34,13 @@ pub(crate) use tcp::unacknowledged;
 
 use crate::engine::{EngineView, Machine, Platform, Readiness, Source};
 use crate::memory::Memory;
-use crate::observe::{self, Observer};
+use crate::observe::{self, LoopStatus, Observer};
 use crate::stop::Stop;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use rt::Clock;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::time::Duration;
 use timer::Alarm;
 use units::{Instant, Span};
@@ -47,11 +51,14 @@ const STOP: Token = Token(1);
 const NAMES: Token = Token(2);
 const HELD_SYNS: Token = Token(3);
 const PACKETS: Token = Token(4);
+/// First token of sockets for DNS queries.
+const NAME_QUERIES: usize = 1 << 7;
 /// First token of datagram sockets; listeners and connections follow.
 const DATAGRAMS: usize = 1 << 8;
 const LISTENERS: usize = 1 << 10;
 const CONNECTIONS: usize = 1 << 11;
 const _: () = assert!(crate::config::MAX_PATHS <= LISTENERS - DATAGRAMS);
+const _: () = assert!(crate::config::MAX_DNS_LISTENERS <= DATAGRAMS - NAME_QUERIES);
 const _: () = assert!(crate::engine::MAX_LISTENERS <= CONNECTIONS - LISTENERS);
 
 /// The readiness loop.
@@ -62,13 +69,22 @@ pub(crate) struct Driver {
     clock: Clock,
     alarm: Alarm,
     observer: Option<Observer>,
-    memory: Memory,
+    /// `None` in a shard: the loop that serves its hub's observers returns memory for all.
+    memory: Option<Memory>,
+    shard: Option<ShardLoop>,
     /// Set when a stop, a reload or a drain may have been requested.
     requested: bool,
     /// Time of the last wake-up.
     woke: Instant,
     /// Octets that were moved by the last wake-up.
     moved: u64,
+}
+
+/// What the loop of a shard has instead of an observer.
+#[derive(Debug)]
+struct ShardLoop {
+    place: ShardPlace,
+    rounds: LoopStatus,
 }
 
 /// Minimum time between two wake-ups while each moves [`GATHER_OCTETS`] or more: 17 packets at 1 Gbit/s.
@@ -89,12 +105,31 @@ impl Driver {
             events: Events::with_capacity(1024),
             alarm,
             observer: None,
-            memory: Memory::new(now),
+            memory: Some(Memory::new(now)),
+            shard: None,
             requested: true,
             woke: now,
             moved: 0,
             clock,
         })
+    }
+
+    /// Creates the loop of a shard.
+    ///
+    /// # Errors
+    /// As [`Driver::new`].
+    pub(crate) fn of_shard(place: ShardPlace) -> io::Result<Self> {
+        let wake = place.wake().as_fd().as_raw_fd();
+        let this = Self::new()?;
+        let token = token(Source::Datagrams(0));
+        this.poll.registry().register(&mut SourceFd(&wake), token, Interest::READABLE)?;
+        let shard = ShardLoop { place, rounds: LoopStatus::default() };
+        Ok(Self { memory: None, shard: Some(shard), ..this })
+    }
+
+    /// Returns the durations of a shard's rounds.
+    pub(crate) fn shard_rounds(&self) -> LoopStatus {
+        self.shard.as_ref().map_or_else(LoopStatus::default, |shard| shard.rounds.clone())
     }
 
     /// Returns the current time.
@@ -112,7 +147,8 @@ impl Driver {
     /// # Errors
     /// Returns the kernel's error if no descriptor is available.
     pub(crate) fn host(&self) -> io::Result<KernelHost> {
-        Ok(KernelHost { registry: self.poll.registry().try_clone()?, clock: Clock::new() })
+        let place = self.shard.as_ref().map(|shard| shard.place.clone());
+        Ok(KernelHost { registry: self.poll.registry().try_clone()?, clock: Clock::new(), place })
     }
 
     /// Returns all kernel interfaces that an engine needs.
@@ -124,7 +160,7 @@ impl Driver {
         Ok(Platform {
             host: Box::new(self.host()?),
             lookups: Box::new(Worker::new(waker)),
-            descriptors: descriptors(),
+            descriptors: descriptors(self.shard.as_ref().map_or(1, |shard| shard.place.count())),
         })
     }
 
@@ -143,11 +179,24 @@ impl Driver {
     /// # Errors
     /// Returns the kernel's error if it is registered already.
     pub(crate) fn watch(&mut self, stop: &Stop) -> io::Result<()> {
-        for descriptor in stop.descriptors() {
-            let descriptor = descriptor.as_raw_fd();
-            self.poll.registry().register(&mut SourceFd(&descriptor), STOP, Interest::READABLE)?;
-        }
-        Ok(())
+        stop.descriptors().iter().try_for_each(|descriptor| self.watch_requests(descriptor))
+    }
+
+    /// Makes [`Driver::take_requested`] return true when `pipe` becomes readable.
+    ///
+    /// # Errors
+    /// As [`Driver::watch`].
+    pub(crate) fn watch_requests(&mut self, pipe: &impl AsFd) -> io::Result<()> {
+        let descriptor = pipe.as_fd().as_raw_fd();
+        self.poll.registry().register(&mut SourceFd(&descriptor), STOP, Interest::READABLE)
+    }
+
+    /// Wakes the loop as [`Driver::watch`] when `descriptor` becomes readable.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(crate) fn watch_descriptor(&mut self, descriptor: RawFd) -> io::Result<()> {
+        self.poll.registry().register(&mut SourceFd(&descriptor), STOP, Interest::READABLE)
     }
 
     /// Returns whether `stop` may have received a request since the last call.
@@ -168,7 +217,9 @@ impl Driver {
         let now = self.now();
         let mut busy = machine.round(now);
         busy |= self.observe(machine, now);
-        self.memory.review(now, machine.moved());
+        if let Some(memory) = &mut self.memory {
+            memory.review(now, machine.moved());
+        }
         self.wait(machine, busy, until)?;
         self.dispatch(machine);
         Ok(())
@@ -186,7 +237,8 @@ impl Driver {
             now
         } else {
             let observer = self.observer.as_ref().and_then(Observer::poll_timeout);
-            let others = until.min(self.memory.next()).min(observer.unwrap_or(until));
+            let memory = self.memory.as_ref().map_or(until, Memory::next);
+            let others = until.min(memory).min(observer.unwrap_or(until));
             machine.poll_timeout(now).min(others)
         };
         self.gather(machine, busy);
@@ -264,10 +316,15 @@ impl Driver {
     /// `due`.
     fn note_times(&mut self, waited: Instant, due: Instant) {
         let woke = self.now();
-        if let Some(observer) = &mut self.observer {
-            observer.worked(self.woke, waited);
+        let rounds = match (&mut self.observer, &mut self.shard) {
+            (Some(observer), _) => Some(observer.rounds()),
+            (None, Some(shard)) => Some(&mut shard.rounds),
+            (None, None) => None,
+        };
+        if let Some(rounds) = rounds {
+            rounds.busy.count(waited.since(self.woke));
             if due > waited && due <= woke {
-                observer.woke(due, woke);
+                rounds.late.count(woke.since(due));
             }
         }
         self.woke = woke;
@@ -283,6 +340,7 @@ fn token(source: Source) -> Token {
         Source::Names => NAMES,
         Source::HeldSyns => HELD_SYNS,
         Source::Packets => PACKETS,
+        Source::NameQueries(number) => Token(NAME_QUERIES + number),
         Source::Datagrams(number) => Token(DATAGRAMS + number),
         Source::Listener(number) => Token(LISTENERS + number),
         Source::Connection(number) => Token(CONNECTIONS + number),
@@ -296,7 +354,8 @@ fn source(token: Token) -> Source {
         PACKETS => Source::Packets,
         Token(number @ CONNECTIONS..) => Source::Connection(number - CONNECTIONS),
         Token(number @ LISTENERS..) => Source::Listener(number - LISTENERS),
-        Token(number) => Source::Datagrams(number.saturating_sub(DATAGRAMS)),
+        Token(number @ DATAGRAMS..) => Source::Datagrams(number - DATAGRAMS),
+        Token(number) => Source::NameQueries(number.saturating_sub(NAME_QUERIES)),
     }
 }
 
@@ -310,6 +369,7 @@ mod tests {
         let numbered = many.iter().flat_map(|&number| {
             [Source::Datagrams(number), Source::Listener(number), Source::Connection(number)]
         });
+        let numbered = numbered.chain([0, 1, 15].map(Source::NameQueries));
         for one in numbered.chain([Source::Names, Source::HeldSyns, Source::Packets]) {
             assert_eq!(source(token(one)), one);
         }

@@ -1,6 +1,7 @@
 //! The UDP sockets of the link, with batched system calls where the kernel supports them.
 
-use crate::engine::{DatagramSocket, Sent, SocketId};
+use super::channel::{Channel, Message};
+use crate::engine::{DatagramSocket, Delivered, Sent, SocketId};
 use crate::host;
 use crate::report::UdpCounters;
 use crate::service::handed;
@@ -10,11 +11,13 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// Number of buffers for one receive call. With coalescing each holds up to 64 KB.
 const RECEIVE_BUFFERS: usize = 4;
 const RECEIVE_BUFFER: usize = 65_536;
+/// Maximum number of datagrams of another process that are received in one call.
+const PASSED_BUDGET: usize = 64;
 /// Room for the datagrams that arrive while the loop is busy: at 50 Mbit/s more than half a second.
 const SOCKET_RECEIVE_BUFFER: usize = 4 << 20;
 /// Room for bursts of one quantum; the pacer limits the rate to that of the link.
@@ -29,23 +32,38 @@ pub(crate) struct KernelUdp {
     counters: UdpCounters,
     /// Present only if the socket is bound to a wildcard address.
     answered_from: Option<AnsweredFrom>,
+    /// The process that this one has replaced, while it has associations.
+    predecessor: Option<Channel>,
+    /// The process that has replaced this one and receives by the socket.
+    successor: Option<Channel>,
 }
 
 impl KernelUdp {
     /// Opens a socket on `address`, bound to `interface` if one is named.
     pub(crate) fn bind(address: SocketAddr, interface: Option<&str>) -> io::Result<Self> {
-        if let Some(socket) = handed::datagrams(address, interface.is_none()) {
+        Self::open(address, interface, false)
+    }
+
+    /// As [`KernelUdp::bind`]; with `joins` on the address of a socket of this process.
+    pub(super) fn open(
+        address: SocketAddr,
+        interface: Option<&str>,
+        joins: bool,
+    ) -> io::Result<Self> {
+        if let Some((socket, channel)) = handed::datagrams(address, interface.is_none()) {
             if let Some(interface) = interface {
                 // While the service manager keeps this socket, no other process can bind the port.
                 SockRef::from(&socket).bind_device(Some(interface.as_bytes()))?;
             }
-            return Self::from_std(socket);
+            let predecessor = channel.map(Channel::new);
+            return Ok(Self { predecessor, ..Self::from_std(socket)? });
         }
         let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
         if address.is_ipv6() {
             socket.set_only_v6(false)?;
         }
         socket.set_nonblocking(true)?;
+        socket.set_reuse_port(joins)?;
         enlarge(&socket);
         if let Some(interface) = interface {
             socket.bind_device(Some(interface.as_bytes()))?;
@@ -61,7 +79,8 @@ impl KernelUdp {
         let state = UdpSocketState::new((&socket).into())?;
         let buffers = vec![0; RECEIVE_BUFFERS * RECEIVE_BUFFER];
         let answered_from = address.ip().is_unspecified().then(AnsweredFrom::default);
-        Ok(Self { socket, state, buffers, counters: UdpCounters::default(), answered_from })
+        let (counters, predecessor, successor) = (UdpCounters::default(), None, None);
+        Ok(Self { socket, state, buffers, counters, answered_from, predecessor, successor })
     }
 }
 
@@ -93,8 +112,13 @@ impl DatagramSocket for KernelUdp {
 
     fn receive(
         &mut self,
-        deliver: &mut dyn FnMut(SocketAddr, &mut [u8]) -> bool,
+        deliver: &mut dyn FnMut(SocketAddr, &mut [u8], bool) -> Delivered,
     ) -> io::Result<bool> {
+        self.receive_returned(deliver);
+        if self.successor.is_some() {
+            return Ok(self.receive_passed(deliver));
+        }
+        let is_last = self.predecessor.is_none();
         let mut meta = [RecvMeta::default(); RECEIVE_BUFFERS];
         let mut chunks = self.buffers.chunks_exact_mut(RECEIVE_BUFFER);
         let mut slices: [IoSliceMut<'_>; RECEIVE_BUFFERS] =
@@ -111,7 +135,15 @@ impl DatagramSocket for KernelUdp {
             let mut from_peer = false;
             for datagram in slice[..meta.len].chunks_mut(meta.stride.max(1)) {
                 self.counters.received += 1;
-                from_peer |= deliver(meta.addr, datagram);
+                match deliver(meta.addr, datagram, is_last) {
+                    Delivered::Peer => from_peer = true,
+                    Delivered::Unvalidated | Delivered::OtherShard(_) => {}
+                    Delivered::OtherProcess => {
+                        if let Some(predecessor) = &self.predecessor {
+                            predecessor.send(meta.addr, datagram);
+                        }
+                    }
+                }
             }
             // The source of a reply to an IPv4-mapped address would need the same form; there the
             // kernel's route selects it.
@@ -163,6 +195,18 @@ impl DatagramSocket for KernelUdp {
                 }
             };
         }
+    }
+
+    fn neighbours(&self) -> Vec<SocketId> {
+        self.predecessor.iter().map(Channel::id).collect()
+    }
+
+    fn has_predecessor(&self) -> bool {
+        self.predecessor.is_some()
+    }
+
+    fn set_successor(&mut self, successor: OwnedFd) {
+        self.successor = Some(Channel::new(successor));
     }
 
     /// A refused source address has the same error as a kernel without segmentation offload, so the
@@ -218,7 +262,74 @@ impl AnsweredFrom {
     }
 }
 
+/// Datagrams of the other processes of this gateway.
 impl KernelUdp {
+    /// Receives Hellos that the replaced process returns because it does not have their
+    /// association.
+    fn receive_returned(
+        &mut self,
+        deliver: &mut dyn FnMut(SocketAddr, &mut [u8], bool) -> Delivered,
+    ) {
+        while let Some(predecessor) = &self.predecessor {
+            match predecessor.receive(&mut self.buffers[..RECEIVE_BUFFER]) {
+                Message::Datagram(from, datagram) => {
+                    if deliver(from, datagram, true) == Delivered::OtherProcess
+                        && let Some(successor) = &self.successor
+                    {
+                        successor.send(from, datagram);
+                    }
+                }
+                Message::Empty => return,
+                Message::Closed => {
+                    tracing::info!("the replaced process has ended");
+                    self.predecessor = None;
+                }
+            }
+        }
+    }
+
+    /// Receives the datagrams that the process which has replaced this one passes on; true if
+    /// there may be more.
+    fn receive_passed(
+        &mut self,
+        deliver: &mut dyn FnMut(SocketAddr, &mut [u8], bool) -> Delivered,
+    ) -> bool {
+        for _ in 0..PASSED_BUDGET {
+            let Some(successor) = &self.successor else { return true };
+            match successor.receive(&mut self.buffers[..RECEIVE_BUFFER]) {
+                Message::Datagram(from, datagram) => {
+                    self.counters.received += 1;
+                    self.counters.received_bytes += datagram.len() as u64;
+                    let is_last = self.predecessor.is_none();
+                    if deliver(from, datagram, is_last) == Delivered::OtherProcess {
+                        self.predecessor.as_ref().unwrap_or(successor).send(from, datagram);
+                    }
+                }
+                Message::Empty => return false,
+                Message::Closed => {
+                    tracing::error!("the process that has replaced this one has ended");
+                    self.successor = None;
+                }
+            }
+        }
+        true
+    }
+}
+
+impl KernelUdp {
+    /// Returns the local address at which the last datagram from `from` was received, if the socket
+    /// is bound to a wildcard address.
+    pub(super) fn received_at(&self, from: SocketAddr) -> Option<IpAddr> {
+        self.answered_from.as_ref()?.get(from)
+    }
+
+    /// Records that another socket received a datagram from `from` at `here`.
+    pub(super) fn note_received(&mut self, from: SocketAddr, here: IpAddr, is_peer: bool) {
+        if let Some(answered_from) = &mut self.answered_from {
+            answered_from.note(from, here, is_peer);
+        }
+    }
+
     /// Removes the stored local address for `destination` after an error that indicates that this
     /// host no longer has it. The kernel selects the source address from then on.
     fn forget_source(&mut self, destination: SocketAddr, error: &io::Error) {
@@ -297,10 +408,10 @@ mod tests {
         while datagrams.len() < want {
             poll.poll(&mut events, Some(Duration::from_secs(10))).unwrap();
             assert!(!events.is_empty(), "{} of {want} datagrams", datagrams.len());
-            let mut take = |from, datagram: &mut [u8]| {
+            let mut take = |from, datagram: &mut [u8], _| {
                 seen(from);
                 datagrams.push(datagram.to_vec());
-                true
+                Delivered::Peer
             };
             while udp.receive(&mut take).unwrap() {}
         }
@@ -403,6 +514,6 @@ mod tests {
         for _ in 0..3 {
             assert_eq!(from.send(gone, b"hello", 5), Sent::Done);
         }
-        while from.receive(&mut |_, _| panic!("nothing was sent here")).unwrap() {}
+        while from.receive(&mut |_, _, _| panic!("nothing was sent here")).unwrap() {}
     }
 }

@@ -19,7 +19,7 @@ use relay::{Families, RefuseReason};
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use units::{Instant, Span};
 
 /// Identifier of a socket or another source of readiness: the kernel's descriptor.
@@ -31,6 +31,8 @@ pub(crate) struct SocketId(pub(crate) i32);
 pub(crate) enum Source {
     /// The datagram socket with this number.
     Datagrams(usize),
+    /// The socket with this number, for DNS queries.
+    NameQueries(usize),
     /// Answers of the resolver.
     Names,
     /// The log of SYNs that are held.
@@ -247,6 +249,19 @@ pub(crate) enum Sent {
     TooBig,
 }
 
+/// Result of the delivery of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Delivered {
+    /// It is from a peer.
+    Peer,
+    /// It is not authenticated.
+    Unvalidated,
+    /// It is for the shard of this hub with this number.
+    OtherShard(u32),
+    /// It may be for another process of this gateway, on the same address.
+    OtherProcess,
+}
+
 /// Clients' SYNs that the packet filter holds back until their servers have answered.
 pub(crate) trait HeldSyns: fmt::Debug + Send {
     /// Returns its identifier at the host.
@@ -287,18 +302,34 @@ pub(crate) trait DatagramSocket: fmt::Debug + Send {
     /// Returns how many datagrams of one size a call of [`DatagramSocket::send`] takes.
     fn max_batch(&self) -> usize;
 
-    /// Receives once and passes each datagram to `deliver`, which returns whether it is from a
-    /// peer. Returns whether there may be more.
+    /// Receives once and passes each datagram to `deliver`, with true unless another process of
+    /// this gateway gets those that are [`Delivered::OtherProcess`]. Returns whether there may be more.
     ///
     /// # Errors
     /// The kernel's, where they are not those of an earlier datagram.
     fn receive(
         &mut self,
-        deliver: &mut dyn FnMut(SocketAddr, &mut [u8]) -> bool,
+        deliver: &mut dyn FnMut(SocketAddr, &mut [u8], bool) -> Delivered,
     ) -> io::Result<bool>;
 
     /// Sends `contents`, datagrams of `segment_size` octets of which the last may be shorter.
     fn send(&mut self, destination: SocketAddr, contents: &[u8], segment_size: usize) -> Sent;
+
+    /// Returns the sockets by which other processes of this gateway pass on datagrams.
+    fn neighbours(&self) -> Vec<SocketId> {
+        Vec::new()
+    }
+
+    /// Whether an earlier process of this gateway still has associations.
+    fn has_predecessor(&self) -> bool {
+        false
+    }
+
+    /// Leaves receiving to the process that replaces this one, which passes on datagrams by
+    /// `successor`.
+    fn set_successor(&mut self, successor: OwnedFd) {
+        drop(successor);
+    }
 
     /// Repeats the detection of the socket's features after its address has been added again.
     fn renew(&mut self);

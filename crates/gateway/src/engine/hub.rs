@@ -17,7 +17,7 @@ use crate::engine::limits::slots::reserve::is_out_of_descriptors;
 use crate::engine::pair::Role;
 use crate::engine::peers::classes::Classes;
 use crate::engine::peers::family_watch::FamilyWatch;
-use crate::engine::peers::relay_set::{Peer, StreamKey};
+use crate::engine::peers::peer::{Peer, StreamKey};
 use crate::engine::peers::scheduler_notifier::SchedulerNotifier;
 use crate::engine::resolver::QueryId;
 use crate::engine::resolver::{Answer, Owner};
@@ -29,7 +29,7 @@ use crate::forward::packet::Ends;
 use crate::proxy::RefuseReason;
 use crate::{Commitment, HubSection, SourceMode};
 use relay::Service;
-use relay::{DisconnectReason, Event, ResetReason, Target};
+use relay::{Destination, DisconnectReason, Event, NAME_SERVERS, ResetReason, Target};
 use std::net::IpAddr;
 use std::net::SocketAddr;
 use units::Instant;
@@ -86,6 +86,8 @@ pub(crate) struct HubConnect {
     source: Option<SocketAddr>,
     /// The owner of the client's connections.
     owner: relay::Owner,
+    /// The servers are the hub's name servers, to which the rules for destinations do not apply.
+    is_lookup: bool,
 }
 
 /// State of a hub.
@@ -94,6 +96,8 @@ pub(crate) struct Hub {
     pub(crate) source: SourceMode,
     pub(crate) source_addresses: SourceAddresses,
     pub(crate) admission: Admission,
+    /// Name servers for terminals' DNS forwarders.
+    pub(crate) name_servers: Vec<SocketAddr>,
     /// Notifier of a MAC scheduler, if one is configured.
     pub(crate) scheduler: Option<SchedulerNotifier>,
     pub(crate) classes: Classes,
@@ -111,7 +115,17 @@ impl Hub {
         let (classes, commitments) = (Classes::new(&config.classes), Vec::new());
         let (source, families) = (config.source, FamilyWatch::default());
         let source_addresses = SourceAddresses::new(&config.source_addresses);
-        Self { source, source_addresses, admission, classes, scheduler, commitments, families }
+        let name_servers = config.name_servers.clone();
+        Self {
+            source,
+            source_addresses,
+            admission,
+            name_servers,
+            classes,
+            scheduler,
+            commitments,
+            families,
+        }
     }
 
     fn opened(&mut self, core: &mut HubCore, now: Instant, key: StreamKey, target: Target) {
@@ -131,31 +145,46 @@ impl Hub {
             return;
         };
         core.relays.set_client(key, target.source);
+        let is_lookup =
+            matches!(&target.destination, Destination::Name(name, _) if name == NAME_SERVERS);
         let client = target.source.filter(|client| {
-            self.source == SourceMode::Client
+            !is_lookup
+                && self.source == SourceMode::Client
                 && self.admission.may_speak_for(Some(&quota_owner), client.ip())
         });
-        if self.source == SourceMode::Client && target.source.is_some() && client.is_none() {
+        if self.source == SourceMode::Client
+            && target.source.is_some()
+            && client.is_none()
+            && !is_lookup
+        {
             core.counters.source_fallbacks += 1;
         }
         if let Some(service) = self.classes.of_stream(&target.destination, target.source) {
             core.relays.set_service(key, service);
         }
+        if is_lookup && self.name_servers.is_empty() {
+            core.counters.refused(RefuseReason::Policy);
+            core.relays.refuse(key, RefuseReason::Policy);
+            return;
+        }
         let info = ConnectionInfo::new(now, target.source, Some(target.destination.clone()));
         let port = match &target.destination {
-            relay::Destination::Address(address) => address.port(),
-            relay::Destination::Name(_, port) => *port,
+            Destination::Address(address) => address.port(),
+            Destination::Name(_, port) => *port,
         };
         let server = ServerConnect::new(now, port, core.limits.connect);
         let stream_owner = client_network::owner(target.source, core.limits.ipv6_prefix);
-        let onward = HubConnect { server, source: client, owner: stream_owner };
+        let onward = HubConnect { server, source: client, owner: stream_owner, is_lookup };
         let index = core.add(None, Some(key), HubStage::Connecting(Box::new(onward)));
         core.connections[index].info = info;
         core.hold(now, index, slot_owner, quota_owner.clone());
         let HubStage::Connecting(onward) = &mut core.connections[index].stage else { return };
         match target.destination {
-            relay::Destination::Address(address) => onward.server.address(now, address),
-            relay::Destination::Name(name, _) => {
+            Destination::Address(address) => onward.server.address(now, address),
+            Destination::Name(..) if is_lookup => {
+                onward.server.addresses(now, &self.name_servers);
+            }
+            Destination::Name(name, _) => {
                 let owner = owner(quota_owner, target.source, core.limits.ipv6_prefix);
                 let resolution = core.resolver.resolve(now, &owner, &name, index);
                 onward.server.resolution(now, &*core.host, resolution);
@@ -168,10 +197,12 @@ impl Hub {
     fn connecting(&mut self, core: &mut HubCore, now: Instant, index: usize) {
         let connection = &mut core.connections[index];
         let HubStage::Connecting(onward) = &mut connection.stage else { return };
-        let HubConnect { server, source, owner } = &mut **onward;
+        let HubConnect { server, source, owner, is_lookup } = &mut **onward;
         let reached = server.turn(now, |address| {
             // The policy is applied to the address that is connected to, not to the name.
-            if !self.admission.may_reach(now, connection.quota_owner.as_ref(), address) {
+            if !*is_lookup
+                && !self.admission.may_reach(now, connection.quota_owner.as_ref(), address)
+            {
                 return Err(RefuseReason::Policy);
             }
             core.counters.connect_attempts += 1;

@@ -28,6 +28,7 @@ pub(crate) mod single;
 mod terminal;
 mod transfer;
 
+use crate::dns::AddressNames;
 use crate::forward::{ForwardError, Forwarding};
 use crate::observe::AssociationCounters;
 use crate::report::{Counters, PeerReport, Traffic, UdpCounters};
@@ -38,6 +39,7 @@ use hub::Hub;
 use pair::Pair;
 use relay::{Keys, PublicKey, Registration};
 use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use terminal::Terminal;
 use units::{BitRate, Instant, Span};
@@ -45,12 +47,12 @@ use units::{BitRate, Instant, Span};
 pub(crate) use accept::listener::{Kind, Listener};
 pub(crate) use connect::terminal_admission::Admission;
 pub(crate) use host::{
-    Close, DatagramSocket, Descriptors, HeldSyns, Host, ListenSocket, LocalAddress, Readiness,
-    Reserve, Route, Sent, Socket, SocketId, Source, TcpSocket,
+    Close, DatagramSocket, Delivered, Descriptors, HeldSyns, Host, ListenSocket, LocalAddress,
+    Readiness, Reserve, Route, Sent, Socket, SocketId, Source, TcpSocket,
 };
 #[cfg(any(test, feature = "simulation"))]
 pub(crate) use lifecycle::held::Held;
-pub(crate) use lifecycle::view::EngineView;
+pub(crate) use lifecycle::view::{EngineView, Observed, Taps};
 pub(crate) use limits::slots::descriptors_for;
 pub(crate) use limits::slots::reserve::is_out_of_descriptors;
 pub(crate) use machine::Machine;
@@ -106,6 +108,17 @@ impl Engine {
         /// Takes no new connections any more, and ends when all that run are over at both ends, or
         /// after `limit`.
         fn drain(self: &mut Self, now: Instant, limit: Span);
+        /// Leaves new connections and receiving to the process that replaces this one, with which
+        /// the UDP sockets of these numbers are connected. Ends when all connections are over at
+        /// both ends, or after `limit`.
+        fn hand_over(
+            self: &mut Self,
+            now: Instant,
+            limit: Span,
+            channels: Vec<(usize, OwnedFd)>
+        );
+        /// Whether the process that replaces this one can be connected while this one has streams.
+        fn can_overlap(self: &Self) -> bool;
         /// Whether it drains.
         fn is_draining(self: &Self) -> bool;
         /// Returns the number of connections.
@@ -180,6 +193,9 @@ impl Engine {
         state: State,
     ) -> io::Result<Self> {
         let mut core = transfer::connections::Core::new(relays, platform, limits.clone(), now);
+        if let Some(dns) = &config.dns {
+            core.names = AddressNames::new(dns.placeholders, dns.open_by_name);
+        }
         let host = &mut *core.host;
         let terminal = Terminal::open(host, config, (limits, fail), (listeners, gate))?;
         Ok(Self::Terminal(Box::new(Pair::new(core, link_sockets, terminal, state)?)))
@@ -294,6 +310,11 @@ impl Engine {
     /// Returns the listeners that are open.
     pub(crate) fn listeners(&self) -> Vec<&Listener> {
         self.as_terminal().map_or_else(Vec::new, Pair::listeners)
+    }
+
+    /// Returns the descriptors of the sockets on which it accepts connections and queries.
+    pub(crate) fn listening_descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        self.as_terminal().map_or_else(Vec::new, Pair::listening_descriptors)
     }
 
     /// Accepts from all of `new` as well, or from none; returns their numbers.

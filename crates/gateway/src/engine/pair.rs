@@ -13,14 +13,14 @@ use crate::engine::host::{Readiness, Source};
 use crate::engine::lifecycle::view::EngineView;
 use crate::engine::machine::Machine;
 use crate::engine::peers::link_socket::{self, LinkSocket};
-use crate::engine::peers::relay_set::Peer;
+use crate::engine::peers::peer::Peer;
 use crate::engine::resolver::Answer;
 use crate::engine::transfer::connection::Stage;
 use crate::engine::transfer::connections::Core;
 use crate::forward::Homes;
 use crate::forward::packet::Ends;
 use crate::host::{HostAddresses, LOOK};
-use crate::observe::AssociationCounters;
+use crate::observe::{AssociationCounters, DnsStatus};
 use crate::report::{Counters, PeerReport, Traffic, UdpCounters};
 use crate::state::State;
 use crate::{Commitment, Config};
@@ -70,6 +70,11 @@ pub(crate) trait Role: Debug + Send {
     /// Takes no new connections any more.
     fn drain(&mut self, core: &mut Core<Self::Stage>, now: Instant);
 
+    /// Leaves new clients to the process that replaces this one.
+    fn hand_over(&mut self, core: &mut Core<Self::Stage>) {
+        let _ = core;
+    }
+
     /// Whether packets that could be forwarded bypass the gateway by now; `None`: always as they
     /// do now.
     fn bypasses_packets(&self) -> Option<bool> {
@@ -105,6 +110,12 @@ pub(crate) trait Role: Debug + Send {
         &[]
     }
 
+    /// Returns the counters of the DNS forwarder, if it has one.
+    fn dns(&self, core: &Core<Self::Stage>) -> Option<DnsStatus> {
+        let _ = core;
+        None
+    }
+
     /// Whether the packet filter is to be changed.
     fn wants_change(&self, now: Instant) -> bool {
         let _ = now;
@@ -130,6 +141,8 @@ pub(crate) struct Pair<R: Role> {
     pub(crate) idle_rounds: u32,
     /// When to end although connections still run: no new ones are accepted.
     pub(crate) draining: Option<Instant>,
+    /// Whether another process has replaced this one.
+    pub(crate) is_replaced: bool,
     /// Since when the sessions have been ending in order.
     pub(crate) ending_since: Option<Instant>,
     /// The interface of packets that are forwarded unsplit.
@@ -165,6 +178,7 @@ impl<R: Role> Pair<R> {
             names_answered: false,
             idle_rounds: 0,
             draining: None,
+            is_replaced: false,
             ending_since: None,
             tunnel: None,
             closing_until: Instant::ZERO,
@@ -340,6 +354,14 @@ impl<R: Role> Machine for Pair<R> {
         // streams of the next one open.
         self.events(now);
         self.core.relays.review(now);
+        // A process that was replaced opens no streams, and two Hellos of one terminal at a time
+        // would end each other's association.
+        while !self.is_replaced
+            && let Some((hub, former)) = self.core.relays.poll_succession(now)
+        {
+            self.core.rename_peer(hub, former);
+            self.core.relays.check_paths(&*self.core.host);
+        }
         self.carry_in(now);
         let more_clients = self.role.begin_round(&mut self.core, now);
         self.names(now);
@@ -371,7 +393,9 @@ impl<R: Role> Machine for Pair<R> {
         self.core.now = now;
         match source {
             Source::Names => self.names_answered = true,
-            Source::HeldSyns | Source::Listener(_) => self.role.handle_readiness(source),
+            Source::HeldSyns | Source::Listener(_) | Source::NameQueries(_) => {
+                self.role.handle_readiness(source);
+            }
             Source::Packets => {
                 if let Some(tunnel) = &mut self.tunnel {
                     tunnel.readable = true;

@@ -7,11 +7,13 @@
 //!                                               └───────refused───▶ FinalReply
 //! ```
 
+mod listeners;
 mod session_over;
 
 use crate::config::MAX_PROXY_LISTENERS;
 use crate::engine::accept::confirm_queue::ConfirmQueue;
 use crate::engine::accept::direct::Direct;
+use crate::engine::accept::dns_service::DnsService;
 use crate::engine::accept::fallback::{Disposition, FallbackPolicy};
 use crate::engine::accept::proxy_client::read_request;
 use crate::engine::accept::stage::{TerminalCore, TerminalStage};
@@ -27,10 +29,12 @@ use crate::engine::limits::{
     client_network::client_network, slots::reserve::is_out_of_descriptors,
 };
 use crate::engine::pair::Role;
-use crate::engine::peers::relay_set::{Peer, StreamKey};
+use crate::engine::peers::peer::{Peer, StreamKey};
+use crate::engine::peers::relay_set::reports::Reports;
 use crate::engine::resolver::Answer;
 use crate::engine::transfer::connection_info::ConnectionInfo;
 use crate::forward::{Homes, packet::Ends};
+use crate::observe::DnsStatus;
 use crate::proxy::RefuseReason;
 use crate::{FailSection, Limits, TerminalSection};
 use relay::{Event, ResetReason};
@@ -64,13 +68,27 @@ pub(crate) struct Terminal {
     complain_again: Instant,
     /// Hubs that are configured by name.
     hubs: HubLookups,
+    /// The DNS forwarder, if there is one.
+    dns: Option<DnsService>,
+    reports: Reports,
 }
 
 impl Terminal {
     pub(crate) fn new(admission: ClientAdmission, confirm_queue: Option<ConfirmQueue>) -> Self {
         let listeners = Slab::new();
         let (pause, complain_again, hubs) = (Pause::None, Instant::ZERO, HubLookups::default());
-        Self { listeners, turn: 0, admission, confirm_queue, pause, complain_again, hubs }
+        let (dns, reports) = (None, Reports::default());
+        Self {
+            listeners,
+            turn: 0,
+            admission,
+            confirm_queue,
+            pause,
+            complain_again,
+            hubs,
+            dns,
+            reports,
+        }
     }
 
     /// A terminal as `config` has it.
@@ -93,6 +111,8 @@ impl Terminal {
         let admission =
             ClientAdmission::new(config.accept.clone(), limits, FallbackPolicy::new(fail), direct);
         let mut terminal = Self::new(admission, confirm);
+        terminal.dns =
+            config.dns.as_ref().map(|dns| DnsService::open(host, dns, &listeners)).transpose()?;
         terminal.listen(host, listeners)?;
         Ok(terminal)
     }
@@ -113,52 +133,6 @@ impl Terminal {
             .is_some_and(|confirm| confirm.receive_syns(core, now, admission));
         self.reset_reclaimed(core);
         more
-    }
-
-    /// Adds all of `new` to its listeners, or none of them. Returns their numbers.
-    pub(crate) fn listen(
-        &mut self,
-        host: &mut dyn Host,
-        new: Vec<Listener>,
-    ) -> io::Result<Vec<usize>> {
-        let mut numbers = Vec::new();
-        if self.listeners.len() + new.len() > MAX_LISTENERS {
-            let why =
-                format!("more than {MAX_LISTENERS} listeners, those included that are to close");
-            return Err(io::Error::other(why));
-        }
-        for listener in new {
-            let place = self.listeners.vacant_entry();
-            let number = place.key();
-            // A slab uses its lowest free index first.
-            debug_assert!(number < MAX_LISTENERS);
-            if let Err(error) = listener.watch(host, number) {
-                self.listen_no_more(&numbers);
-                return Err(error);
-            }
-            place.insert(listener);
-            numbers.push(number);
-        }
-        Ok(numbers)
-    }
-
-    /// Closes the listeners with these numbers.
-    pub(crate) fn listen_no_more(&mut self, numbers: &[usize]) {
-        for &number in numbers {
-            self.listeners.try_remove(number);
-        }
-    }
-
-    /// Returns its listeners.
-    pub(crate) fn listeners(&self) -> impl Iterator<Item = &Listener> {
-        self.listeners.iter().map(|(_, listener)| listener)
-    }
-
-    /// Notes that clients are in the accept queue of a listener.
-    pub(crate) fn is_ready(&mut self, listener: usize) {
-        if let Some(listener) = self.listeners.get_mut(listener) {
-            listener.is_ready();
-        }
     }
 
     /// Accepts pending clients as far as there are slots, and closes the listeners that `go`.
@@ -248,27 +222,6 @@ impl Terminal {
         }
     }
 
-    /// Returns the next listener with pending clients and advances the turn.
-    fn next_listener(&mut self, room: bool) -> Option<usize> {
-        let found = self.ready_listener(room)?;
-        self.turn = found + 1;
-        Some(found)
-    }
-
-    /// Returns the next listener with pending clients. Without `room` it is one whose clients have
-    /// slots already because their SYNs were reinjected.
-    fn ready_listener(&self, room: bool) -> Option<usize> {
-        let expected = self.confirm_queue.as_ref().is_some_and(ConfirmQueue::is_expecting);
-        let may = |listener: &Listener| {
-            listener.may_accept() && (room || expected && listener.kind == Kind::Transparent)
-        };
-        let ready = |from| {
-            let mut all = self.listeners.iter();
-            all.find(|(key, listener)| *key >= from && may(listener)).map(|(key, _)| key)
-        };
-        ready(self.turn).or_else(|| ready(0))
-    }
-
     /// Handles the hub's message that it has connected to the server.
     fn accepted(&mut self, core: &mut TerminalCore, now: Instant, key: StreamKey) {
         let Some(index) = core.connection_of(key) else { return };
@@ -285,8 +238,10 @@ impl Terminal {
                     confirm.accepted(core, now, index);
                 }
             }
-            // The client was answered early.
+            // The client was answered early, or waits for data.
             TerminalStage::Transfer(_)
+            | TerminalStage::Dns(_)
+            | TerminalStage::NameLookup(_)
             | TerminalStage::ProxyHandshake(_)
             | TerminalStage::AwaitingData { .. }
             | TerminalStage::DirectConnect(_) => {}
@@ -310,9 +265,15 @@ impl Terminal {
                 }
             }
             TerminalStage::Transfer(_) => core.stream_lost(index),
+            TerminalStage::NameLookup(_) => {
+                if let Some(dns) = &mut self.dns {
+                    dns.lookup_gone(core, now, index);
+                }
+            }
             // They have no stream.
             TerminalStage::ProxyHandshake(_)
             | TerminalStage::AwaitingData { .. }
+            | TerminalStage::Dns(_)
             | TerminalStage::DirectConnect(_) => {}
         }
     }
@@ -331,6 +292,11 @@ impl Role for Terminal {
                     confirm.is_ready();
                 }
             }
+            Source::NameQueries(number) => {
+                if let Some(dns) = &mut self.dns {
+                    dns.is_ready(number);
+                }
+            }
             Source::Datagrams(_) | Source::Names | Source::Packets | Source::Connection(_) => {}
         }
     }
@@ -338,8 +304,12 @@ impl Role for Terminal {
     fn begin_round(&mut self, core: &mut TerminalCore, now: Instant) -> bool {
         self.review(core, now);
         self.hubs.review(&mut core.relays, &mut core.resolver, &*core.host, now);
+        let more_queries = self.dns.as_mut().is_some_and(|dns| dns.turn(core, now));
+        let unix_s = core.host.unix_ns(now) / 1_000_000_000;
+        let counted = (core.slots.table.len(), &core.counters);
+        self.reports.review(now, unix_s, &mut core.relays, counted);
         let more_syns = self.receive_syns(core, now);
-        self.accept(core, now) || more_syns
+        self.accept(core, now) || more_syns || more_queries
     }
 
     fn on_event(&mut self, core: &mut TerminalCore, now: Instant, peer: Peer, event: Event) {
@@ -372,7 +342,14 @@ impl Role for Terminal {
                     core.queue(index);
                 }
             }
-            Event::Ended { stream } => core.stream_ended(key(stream)),
+            Event::Ended { stream } => {
+                core.stream_ended(key(stream));
+                if let Some(index) = core.connection_of(key(stream))
+                    && let TerminalStage::NameLookup(_) = core.connections[index].stage
+                {
+                    core.queue(index);
+                }
+            }
             Event::Ending { stream, reason } => {
                 if let Some(index) = core.connection_of(key(stream)) {
                     tracing::debug!(%stream, ?reason, "stream reset by the hub");
@@ -419,6 +396,16 @@ impl Role for Terminal {
             // What the client sends meanwhile stays in its socket.
             TerminalStage::Confirming(_) | TerminalStage::SynHeld(_) => {}
             TerminalStage::DirectConnect(_) => self.admission.direct.connecting(core, now, index),
+            TerminalStage::Dns(_) => {
+                if let Some(dns) = &mut self.dns {
+                    dns.run_client(core, now, index);
+                }
+            }
+            TerminalStage::NameLookup(_) => {
+                if let Some(dns) = &mut self.dns {
+                    dns.run_lookup(core, now, index);
+                }
+            }
             TerminalStage::Transfer(_) => core.run_transfer(now, index),
         }
     }
@@ -445,6 +432,8 @@ impl Role for Terminal {
                 refuse(core, now, index, RefuseReason::TimedOut, "no response from the hub");
             }
             TerminalStage::DirectConnect(_) => self.admission.direct.connecting(core, now, index),
+            TerminalStage::Dns(_) => core.finish(index),
+            TerminalStage::NameLookup(_) => core.abort(index, ResetReason::Aborted),
             TerminalStage::Transfer(_) => core.on_transfer_deadline(now, index),
         }
     }
@@ -454,7 +443,8 @@ impl Role for Terminal {
             self.admission.fallback.poll_timeout(now),
             self.admission.reachability.poll_timeout(now),
         ];
-        let own = self.pause.until().into_iter().chain(self.hubs.poll_timeout());
+        let dns = self.dns.as_ref().and_then(DnsService::poll_timeout);
+        let own = self.pause.until().into_iter().chain(self.hubs.poll_timeout()).chain(dns);
         own.chain(admission.into_iter().flatten()).min()
     }
 
@@ -464,6 +454,21 @@ impl Role for Terminal {
             confirm.close(core);
         }
         self.close(core, now, |listener| listener.kind != Kind::Transparent);
+        if let Some(dns) = &mut self.dns {
+            dns.close(&mut *core.host);
+        }
+    }
+
+    fn hand_over(&mut self, core: &mut TerminalCore) {
+        if let Some(dns) = &mut self.dns {
+            dns.close(&mut *core.host);
+        }
+        if let Some(confirm) = &mut self.confirm_queue {
+            confirm.close(core);
+        }
+        // The other process has the same sockets, so that closing alone does not end the watch.
+        self.listeners.iter().for_each(|(_, listener)| listener.unwatch(&mut *core.host));
+        self.listeners.clear();
     }
 
     fn bypasses_packets(&self) -> Option<bool> {
@@ -472,6 +477,11 @@ impl Role for Terminal {
 
     fn peer_for(&self, core: &TerminalCore, _: &Homes, _: &Ends) -> Option<Peer> {
         Some(core.relays.first_path())
+    }
+
+    fn dns(&self, core: &TerminalCore) -> Option<DnsStatus> {
+        let status = self.dns.as_ref()?.status();
+        Some(DnsStatus { opened_by_name: core.names.opened, ..status })
     }
 
     fn wants_change(&self, now: Instant) -> bool {

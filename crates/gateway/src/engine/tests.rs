@@ -1,11 +1,11 @@
 //! Two gateways on one machine's loopback, and clients and servers around them.
 
 mod counts;
-mod dns;
 mod drain;
 mod ends;
 mod failing;
 mod families;
+mod forwarder;
 mod harness;
 mod hub_names;
 mod interfaces;
@@ -22,6 +22,7 @@ mod ports;
 mod refusals;
 mod reload;
 mod security;
+mod shards;
 mod shares;
 mod slots;
 mod transfers;

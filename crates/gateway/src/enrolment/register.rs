@@ -120,10 +120,13 @@ pub(super) fn register(
             let socket = |source| EnrolError::Socket { address, source };
             let answer = ask(&registers, REGISTER).and_then(|answer| match answer {
                 Response::Registered { received: false } => Ok(answer),
-                // Also without one: an earlier registration may have been stored.
-                Response::Registered { .. } | Response::Connected | Response::None => {
+                Response::Registered { received: true } => {
+                    // A Hello before the hub has stored the key would only be logged there.
+                    clock.sleep_until(clock.now() + HELLO);
                     ask(&connects, CONNECT)
                 }
+                // An earlier registration may have been stored.
+                Response::Connected | Response::None => ask(&connects, CONNECT),
             });
             match answer {
                 Ok(Response::Connected) => return Ok(()),

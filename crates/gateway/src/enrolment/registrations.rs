@@ -3,6 +3,7 @@
 use super::registered::{Registered, RegisteredKey};
 use crate::config::{HubSection, TerminalEntry};
 use relay::Registration;
+use rt::Clock;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
@@ -32,8 +33,15 @@ impl Registrations {
         Self { path, ..Self::default() }
     }
 
+    /// Adds a key that a terminal of `hub` has registered now.
+    pub(crate) fn take(&mut self, hub: &HubSection, new: &Registration) {
+        if let Some(entry) = hub.terminals.iter().find(|entry| *entry.name == *new.name) {
+            self.add(entry, new, Clock::unix_s());
+        }
+    }
+
     /// Adds a key that the terminal of `entry` has registered at `unix_s` seconds since 1970.
-    pub(crate) fn add(&mut self, entry: &TerminalEntry, new: &Registration, unix_s: u64) {
+    fn add(&mut self, entry: &TerminalEntry, new: &Registration, unix_s: u64) {
         let (terminal, enrolment) = (&entry.name, entry.enrolment);
         let Some(configured) = entry.configured_key() else { return };
         if self.path.is_none() {

@@ -43,6 +43,7 @@ mod socket;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::BorrowedFd;
 
 use rt::netlink::{MarkRule, Netlink, NetlinkError, Route};
 
@@ -209,6 +210,30 @@ impl Interception {
         self.take_away()
     }
 
+    /// Returns the connection to the packet filter, which owns the rules, for a process that replaces
+    /// this one.
+    pub(crate) fn filter(&self) -> Option<BorrowedFd<'_>> {
+        self.nftables.as_ref().map(Nftables::descriptor)
+    }
+
+    /// Leaves everything installed to the process that has replaced this one.
+    pub(crate) fn leave(mut self) {
+        self.nftables = None;
+        (self.rules, self.routes) = (Vec::new(), Vec::new());
+    }
+
+    /// Installs again what a process that was to replace this one may have changed or removed.
+    ///
+    /// # Errors
+    /// As [`Interception::terminal`].
+    pub(crate) fn restore(&mut self) -> Result<(), InterceptError> {
+        (self.rules, self.routes) = (Vec::new(), Vec::new());
+        self.add_all_routing()?;
+        let Some(nftables) = &mut self.nftables else { return Ok(()) };
+        let old = nftables.table(&self.plan.table)?.map(|_| self.plan.table.as_str());
+        nftables.install(&self.plan, old)
+    }
+
     /// Stops capturing new connections or packets; intercepted connections continue. The change is
     /// atomic: no packet meets a partial rule set.
     ///
@@ -314,8 +339,9 @@ impl Interception {
         let netlink = Netlink::open().map_err(InterceptError::routing)?;
         let stale = match nftables.table(&plan.table)? {
             None => false,
-            Some(nftables::Table { owner: None }) => true,
-            Some(nftables::Table { owner: Some(port) }) => {
+            Some(table) if nftables.may_replace(table) => true,
+            Some(nftables::Table { owner }) => {
+                let port = owner.unwrap_or_default();
                 return Err(InterceptError::InUse { table: plan.table, port });
             }
         };

@@ -9,6 +9,7 @@
 
 use std::io::{self, Read};
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
@@ -17,6 +18,7 @@ use super::InterceptError;
 use super::attributes::{Attributes, find};
 use super::families;
 use super::ruleset::{Chain, Plan};
+use crate::service::handover;
 
 /// The subsystem of `NETLINK_NETFILTER` that this is, in the upper byte of message types.
 const SUBSYSTEM: u16 = 10;
@@ -77,10 +79,33 @@ pub(super) struct Nftables {
 
 impl Nftables {
     pub(super) fn open() -> Result<Self, InterceptError> {
-        let socket = nfnetlink()?;
+        // The tables of a process that is replaced belong to its socket.
+        let socket = match handover::filter() {
+            Some(socket) => Socket::from(socket),
+            None => nfnetlink()?,
+        };
         // Long lists make long batches, which a smaller buffer limits.
         let _ = socket.set_send_buffer_size(1 << 20);
         Ok(Self { socket, sequence: 0 })
+    }
+
+    /// Returns the socket.
+    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// Whether a table with this owner can be replaced: nobody or this socket has it.
+    pub(super) fn may_replace(&self, table: Table) -> bool {
+        table.owner.is_none_or(|owner| owner == self.port())
+    }
+
+    /// Returns the socket's netlink port; 0 if the kernel does not say.
+    fn port(&self) -> u32 {
+        let storage = self.socket.local_addr().ok();
+        // SAFETY: the address of a netlink socket is a `sockaddr_nl`, which the storage has room for.
+        let address =
+            storage.map(|storage| unsafe { *storage.as_ptr().cast::<libc::sockaddr_nl>() });
+        address.map_or(0, |address| address.nl_pid)
     }
 
     /// Returns the table `name`, if it exists.

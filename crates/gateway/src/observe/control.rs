@@ -288,7 +288,7 @@ impl Control {
         if self.capture.is_some() {
             return question::refuse("another capture is running", out);
         }
-        if desk.view.relays().is_none() {
+        if desk.view.taps().is_none() {
             return question::refuse("there is no inner traffic without another gateway", out);
         }
         if seconds.is_some_and(|seconds| !(0.0..=MAX_CAPTURE_SECONDS).contains(&seconds)) {
@@ -307,8 +307,8 @@ impl Control {
         );
         let capture = Capture::new(desk.view.is_hub(), &desk.identity.name, count, out);
         let until = seconds.map(|seconds| desk.view.now + Span::from_secs_f64(seconds));
-        if let Some(relays) = desk.view.relays() {
-            relays.set_tap(Some(Tap::new(terminal, MAX_ROUND)));
+        if let Some(taps) = desk.view.taps() {
+            taps.set_tap(Some(Tap::new(terminal, MAX_ROUND)));
         }
         self.capture = Some(Running { client: key, capture, until });
     }
@@ -321,8 +321,8 @@ impl Control {
         let out = pipe.output();
         let room = out.len() + room;
         let epoch = desk.view.epoch_unix_ns();
-        if let Some(relays) = desk.view.relays() {
-            relays.drain_tap(|name, tapped| capture.packet(name, &tapped, epoch, room, out));
+        if let Some(taps) = desk.view.taps() {
+            taps.drain_tap(&mut |name, tapped| capture.packet(name, &tapped, epoch, room, out));
         }
         let over = until.is_some_and(|until| until <= desk.view.now);
         if capture.is_complete() || over {
@@ -332,9 +332,9 @@ impl Control {
 
     fn end_capture(&mut self, desk: &mut Desk<'_, '_>) {
         let Some(Running { client, capture, .. }) = self.capture.take() else { return };
-        let missed = desk.view.relays().map_or(0, |relays| {
-            let missed = relays.drain_tap(|_, _| {});
-            relays.set_tap(None);
+        let missed = desk.view.taps().map_or(0, |taps| {
+            let missed = taps.drain_tap(&mut |_, _| {});
+            taps.set_tap(None);
             missed
         });
         let now = desk.view.epoch_unix_ns() + desk.view.now.as_nanos();

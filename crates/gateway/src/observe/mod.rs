@@ -28,8 +28,9 @@ pub use former_names::to_json;
 pub use histogram::Histogram;
 pub use question::VERSION as CONTROL_VERSION;
 pub use status::{
-    CommitmentStatus, ConnectionStatus, Counted, GatewayStatus, LoopStatus, Page, PathCounters,
-    ProcessStatus, ResolverStatus, Status, TerminalStatus,
+    CommitmentStatus, ConnectionStatus, Counted, DnsStatus, GatewayStatus, LoopStatus, Page,
+    PathCounters, ProcessStatus, ReportStatus, ReportedMessageStatus, ReportedPathStatus,
+    ResolverStatus, ShardStatus, Status, TerminalStatus,
 };
 
 #[cfg(any(test, feature = "fuzzing"))]
@@ -165,14 +166,9 @@ impl Observer {
         control.into_iter().chain(metrics).min()
     }
 
-    /// Counts that the loop woke at `woke` for a timeout at `due`.
-    pub(crate) fn woke(&mut self, due: Instant, woke: Instant) {
-        self.rounds.late.count(woke.since(due));
-    }
-
-    /// Counts a round from `from` to `to`.
-    pub(crate) fn worked(&mut self, from: Instant, to: Instant) {
-        self.rounds.busy.count(to.since(from));
+    /// Returns the timeliness of the loop, to be counted.
+    pub(crate) fn rounds(&mut self) -> &mut LoopStatus {
+        &mut self.rounds
     }
 
     /// Serves the clients; returns whether there is more to do immediately.
@@ -227,7 +223,7 @@ fn status(identity: &Identity, rounds: &LoopStatus, view: &mut EngineView<'_>) -
         },
         counted: view.counted(),
         terminals: view.terminals(&identity.name),
-        rounds: rounds.clone(),
+        rounds: view.rounds().unwrap_or_else(|| rounds.clone()),
         process: process::status(),
     }
 }

@@ -2,6 +2,8 @@
 
 use crate::Commitment;
 use crate::report::{AssociationCounters, Counters, SingleReport, Traffic, UdpCounters};
+use relay::health::HealthState;
+use relay::{ReportedCounters, ReportedMessage, ReportedPath, TerminalReport};
 use serde::Serialize;
 
 /// Status of a gateway at one time.
@@ -45,7 +47,7 @@ pub struct GatewayStatus {
 }
 
 /// Counters of the gateway as a whole.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Counted {
     /// Number of connections.
     pub open: u64,
@@ -61,12 +63,38 @@ pub struct Counted {
     pub traffic: Traffic,
     /// Counters of name resolution.
     pub resolver: ResolverStatus,
+    /// Counters of a terminal's DNS forwarder, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dns: Option<DnsStatus>,
     /// Committed rates of a hub's plans; empty without configured rates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commitments: Vec<CommitmentStatus>,
+    /// The shards of a hub; empty if there is one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub shards: Vec<ShardStatus>,
     /// Traffic of a single gateway over the satellite.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub single: Option<SingleReport>,
+}
+
+/// One of the threads among which a hub divides its terminals.
+#[derive(Clone, Debug, Serialize)]
+pub struct ShardStatus {
+    /// Its number, from 0.
+    pub shard: usize,
+    /// Number of connected terminals.
+    pub terminals: u64,
+    /// Number of connections.
+    pub connections: u64,
+    /// Processor time of its thread, seconds.
+    pub cpu_seconds: f64,
+    /// Datagrams that its socket has received.
+    pub datagrams_received: u64,
+    /// Datagrams that the sockets of other shards have received for it: handshakes of its terminals,
+    /// and those that the kernel could not distribute.
+    pub datagrams_handed_over: u64,
+    /// Datagrams that other shards could not hand over because it was too busy.
+    pub hand_over_drops: u64,
 }
 
 /// Committed rates of a hub's plans in one direction, of the link or of a plan's total.
@@ -119,6 +147,41 @@ pub struct ResolverStatus {
     pub cached: u64,
     /// Durations of queries that were looked up and answered.
     pub latency: super::Histogram,
+}
+
+/// Counters of a terminal's DNS forwarder.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct DnsStatus {
+    /// Messages of clients.
+    pub queries: u64,
+    /// Responses from the cache.
+    pub hits: u64,
+    /// Of these, expired ones.
+    pub stale: u64,
+    /// Look-ups begun at the hub's name servers.
+    pub lookups: u64,
+    /// Of these, renewals of responses that were about to expire.
+    pub prefetches: u64,
+    /// Responses with a placeholder, or without records beside one.
+    pub placeholders: u64,
+    /// Connections opened by name instead of by address.
+    pub opened_by_name: u64,
+    /// Look-ups that failed, or that the name servers could not answer.
+    pub failures: u64,
+    /// Look-ups without a response in time.
+    pub timeouts: u64,
+    /// Queries and look-ups above the limits.
+    pub refused: u64,
+    /// Malformed messages of clients, and those that are no queries.
+    pub bad_queries: u64,
+    /// Malformed responses, and those with another id or question.
+    pub bad_responses: u64,
+    /// Look-ups in flight.
+    pub in_flight: u64,
+    /// Responses in the cache.
+    pub cached: u64,
+    /// Memory of the cache, octets.
+    pub cache_bytes: u64,
 }
 
 /// Path of one terminal, as measured at this side.
@@ -182,9 +245,81 @@ pub struct TerminalStatus {
     pub receive_limit_bytes: u64,
     /// Memory of received data, bytes.
     pub receive_memory_bytes: u64,
+    /// State of the terminal's gateway as it reports it, at a hub.
+    pub report: Option<ReportStatus>,
     /// Counters since the association was established.
     #[serde(flatten)]
     pub counters: PathCounters,
+}
+
+/// State of a terminal's gateway, by its last report.
+#[derive(Clone, Debug, Serialize)]
+pub struct ReportStatus {
+    /// Its version.
+    pub version: String,
+    /// Start of its process, seconds since 1970.
+    pub started_unix_seconds: u64,
+    /// Its paths.
+    pub paths: Vec<ReportedPathStatus>,
+    /// Its open connections.
+    pub connections: u64,
+    /// Connections opened since its start.
+    pub connections_opened: u64,
+    /// Connections refused since its start.
+    pub connections_refused: u64,
+    /// Connections lost with a session since its start.
+    pub connections_lost: u64,
+    /// Datagrams that it has dropped.
+    pub datagrams_dropped: u64,
+    /// Its last warnings and errors, the newest first.
+    pub messages: Vec<ReportedMessageStatus>,
+}
+
+/// A path of a terminal.
+#[derive(Clone, Debug, Serialize)]
+pub struct ReportedPathStatus {
+    /// Its name; empty if the terminal has only one.
+    pub path: String,
+    /// `well`, `recovering`, `poor` or `down`.
+    pub health: &'static str,
+    /// Number of failures.
+    pub failures: u64,
+}
+
+/// A line of a terminal's log.
+#[derive(Clone, Debug, Serialize)]
+pub struct ReportedMessageStatus {
+    /// Its time, seconds since 1970.
+    pub unix_seconds: u64,
+    /// Its text.
+    pub text: String,
+}
+
+impl ReportStatus {
+    /// Returns the status of a report.
+    pub(crate) fn new(report: TerminalReport) -> Self {
+        let ReportedCounters { open, opened, refused, lost, dropped } = report.counters;
+        let path = |path: ReportedPath| ReportedPathStatus {
+            path: path.name,
+            health: HealthState::ALL[usize::from(path.state.min(3))].as_str(),
+            failures: path.failures,
+        };
+        let message = |message: ReportedMessage| ReportedMessageStatus {
+            unix_seconds: message.unix_s,
+            text: message.text,
+        };
+        Self {
+            version: report.release,
+            started_unix_seconds: report.started_unix_s,
+            paths: report.paths.into_iter().map(path).collect(),
+            connections: open,
+            connections_opened: opened,
+            connections_refused: refused,
+            connections_lost: lost,
+            datagrams_dropped: dropped,
+            messages: report.messages.into_iter().map(message).collect(),
+        }
+    }
 }
 
 /// Counters of one terminal's sessions.

@@ -3,6 +3,7 @@
 //! They are matched by address and kind, not by name: a listener on an address takes the socket
 //! that exists already, with the connections in its queue.
 
+use super::handover;
 use socket2::{SockRef, Socket, Type};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -20,6 +21,8 @@ struct Handed {
     name: String,
     kind: Type,
     address: SocketAddr,
+    /// Channel to the process that this one replaces.
+    channel: Option<OwnedFd>,
 }
 
 /// Returns a name that the manager accepts, for a socket on `address`.
@@ -29,13 +32,15 @@ pub(crate) fn name_of(kind: &str, address: SocketAddr) -> String {
 
 /// Takes the listener on `address`, if there is one. It is nonblocking.
 pub(crate) fn listener(address: SocketAddr) -> Option<TcpListener> {
-    take(Type::STREAM, address, true).map(TcpListener::from)
+    take(Type::STREAM, address, true).map(|handed| handed.socket.into())
 }
 
-/// Takes the datagram socket on `address`, if there is one. It is nonblocking. The manager
-/// removes it from its store unless it is `kept`.
-pub(crate) fn datagrams(address: SocketAddr, kept: bool) -> Option<UdpSocket> {
-    take(Type::DGRAM, address, kept).map(UdpSocket::from)
+/// Takes the datagram socket on `address`, if there is one, and the channel to the process that
+/// this one replaces. Both are nonblocking. The manager removes the socket from its store unless
+/// it is `kept`.
+pub(crate) fn datagrams(address: SocketAddr, kept: bool) -> Option<(UdpSocket, Option<OwnedFd>)> {
+    let Handed { socket, channel, .. } = take(Type::DGRAM, address, kept)?;
+    Some((socket.into(), channel))
 }
 
 /// Closes sockets that were not taken; returns the names that the manager is to remove.
@@ -48,21 +53,34 @@ pub(crate) fn close_rest() -> Vec<String> {
     rest.into_iter().map(|handed| handed.name).chain(used).collect()
 }
 
-fn take(kind: Type, address: SocketAddr, kept: bool) -> Option<Socket> {
+fn take(kind: Type, address: SocketAddr, kept: bool) -> Option<Handed> {
     let mut all = all();
     let index = all.iter().position(|one| one.kind == kind && one.address == address)?;
-    let Handed { socket, name, .. } = all.remove(index);
-    tracing::info!(name, %address, "using a socket of the service manager");
+    let handed = all.remove(index);
+    let name = handed.name.clone();
+    tracing::info!(name, %address, "using an open socket");
     if !kept {
         USED.lock().unwrap_or_else(PoisonError::into_inner).push(name);
     }
-    Some(socket)
+    Some(handed)
 }
 
 fn all() -> std::sync::MutexGuard<'static, Vec<Handed>> {
     let mut all = HANDED.lock().unwrap_or_else(PoisonError::into_inner);
-    ASKED.call_once(|| *all = from_manager());
+    ASKED.call_once(|| {
+        *all = from_manager();
+        all.extend(handover::sockets().into_iter().filter_map(from_process));
+    });
     all
+}
+
+/// Returns a socket of the process that this one replaces.
+fn from_process((socket, channel): (OwnedFd, Option<OwnedFd>)) -> Option<Handed> {
+    let (socket, name) = (Socket::from(socket), String::from("handed over"));
+    let looked = look_at(&socket);
+    let (kind, address) =
+        looked.inspect_err(|error| tracing::warn!(%error, "socket not taken over")).ok()?;
+    Some(Handed { socket, name, kind, address, channel })
 }
 
 fn from_manager() -> Vec<Handed> {
@@ -77,7 +95,7 @@ fn from_manager() -> Vec<Handed> {
         // SAFETY: the manager has opened it for this process, which takes each only here, once.
         let socket = Socket::from(unsafe { OwnedFd::from_raw_fd(number) });
         match look_at(&socket) {
-            Ok((kind, address)) => Some(Handed { socket, name, kind, address }),
+            Ok((kind, address)) => Some(Handed { socket, name, kind, address, channel: None }),
             Err(error) => {
                 tracing::warn!(%error, name, "descriptor of the service manager ignored: not a usable socket");
                 None
@@ -105,5 +123,5 @@ fn look_at(socket: &Socket) -> std::io::Result<(Type, SocketAddr)> {
 pub(crate) fn hand_over(socket: UdpSocket, name: &str) {
     let socket = Socket::from(socket);
     let (kind, address) = look_at(&socket).expect("a socket of IP");
-    all().push(Handed { socket, name: name.into(), kind, address });
+    all().push(Handed { socket, name: name.into(), kind, address, channel: None });
 }

@@ -12,6 +12,7 @@
 //! that a manager that does not read does not block the loop.
 
 pub(crate) mod handed;
+pub(crate) mod handover;
 
 use rt::Clock;
 use sd_notify::NotifyState;
@@ -119,6 +120,15 @@ impl Service {
                 NotifyState::ExtendTimeoutUsec(micros),
             ])
         });
+    }
+
+    /// Reports that the process with this id is the gateway from now on, and sends nothing more.
+    pub(crate) fn replaced_by(&mut self, process: u32) {
+        if std::mem::take(&mut self.listens)
+            && let Err(error) = sd_notify::notify(&[NotifyState::MainPid(process)])
+        {
+            tracing::error!(%error, "service manager not notified of the new process");
+        }
     }
 
     /// Stores a socket with the manager for the next start.

@@ -141,6 +141,27 @@ fn accepting_resumes_after_descriptors_ran_out() {
     assert_eq!(report.complete, 1);
 }
 
+#[test]
+fn dns_queries_have_replies_of_the_name_server_and_of_the_cache() {
+    let mut storm = one(Layout::Pair, 50_000, 50_000);
+    storm.options.dns = true;
+    let mut rng = RngStream::new(0, 0, "gateway/simulation/tests");
+    let (options, delay) = (storm.options.clone(), storm.options.delay);
+    storm.site = Site::new(&mut rng, &options, &options, |_, rate| Link::ideal(rate, delay));
+    for number in 0..100 {
+        let (name, count) = (number as u8 % 10, 1);
+        let act = Act::NameQueries { node: 0, client: 1, name, count };
+        storm.acts.insert(at(3_000 + 100 * number), act);
+    }
+    let mut world = storm.world().unwrap();
+    world.run(at(60_000), |_| false).unwrap();
+    let net = world.net.net();
+    let names = &net.name_service;
+    // Some queries are malformed, and some have no response of the name server.
+    assert!(names.queries == 100 && (80..=100).contains(&names.replies), "{names:?}");
+    assert!((5..60).contains(&names.responses), "{names:?}");
+}
+
 /// The path of priority 1 has an outage in both directions, from 5 s on for a minute.
 #[test]
 fn new_connections_use_the_other_path_during_an_outage() {

@@ -3,7 +3,7 @@
 use super::net::faults::Call;
 use super::net::link::headers;
 use super::net::{DATAGRAMS, Shared};
-use crate::engine::{DatagramSocket, Sent, SocketId};
+use crate::engine::{DatagramSocket, Delivered, Sent, SocketId};
 use crate::report::UdpCounters;
 use std::io;
 use std::net::SocketAddr;
@@ -41,7 +41,7 @@ impl DatagramSocket for MemoryUdp {
 
     fn receive(
         &mut self,
-        deliver: &mut dyn FnMut(SocketAddr, &mut [u8]) -> bool,
+        deliver: &mut dyn FnMut(SocketAddr, &mut [u8], bool) -> Delivered,
     ) -> io::Result<bool> {
         let arrived = {
             let mut net = self.net.net();
@@ -56,7 +56,7 @@ impl DatagramSocket for MemoryUdp {
         let Some((from, mut datagram)) = arrived else { return Ok(false) };
         self.counters.received += 1;
         self.counters.received_bytes += datagram.len() as u64;
-        deliver(from, &mut datagram);
+        deliver(from, &mut datagram, true);
         Ok(true)
     }
 

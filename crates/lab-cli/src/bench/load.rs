@@ -15,6 +15,9 @@ pub(super) struct Common {
     /// Only cases whose name contains this; may be given more than once
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<String>,
+    /// Only systems whose name contains this; may be given more than once
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    systems: Vec<String>,
     /// How often to run each case; the report has the medians
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     runs: Option<u32>,
@@ -33,6 +36,9 @@ pub(super) struct Common {
     /// Write the JSON here instead
     #[arg(long, value_name = "FILE", default_value = "-")]
     json: PathBuf,
+    /// Print rates and processor time as a table in Markdown; JSON only to the file of --json
+    #[arg(long)]
+    markdown: bool,
 }
 
 /// Rate, processor time and memory of gateways that carry bulk data
@@ -74,8 +80,9 @@ pub(super) struct Idle {
 
 /// Memory and processor time of a hub with many terminals
 ///
-/// A gateway's process for each terminal, on the loopback interface: start-up of all, the hub's
-/// cost of idle ones, requests at some of them, and a reload. Prints JSON on standard output.
+/// The hub is a gateway's process, the terminals run in one other, on the loopback interface:
+/// start-up of all, the hub's cost of idle ones, requests at some of them, a reload, and a restart
+/// of the hub. Prints JSON on standard output.
 #[derive(clap::Args)]
 #[command(after_help = "Example: bentpipe bench scale --terminals 100 --active 20")]
 pub(super) struct Scale {
@@ -203,7 +210,7 @@ pub(super) fn others(file: Option<&Path>) -> Result<Vec<OtherSystem>, String> {
 }
 
 fn run(common: Common, connections: usize, bench: Bench) -> Outcome {
-    let Common { only, runs, quick, against, seconds, mbps, json } = common;
+    let Common { only, systems, runs, quick, against, seconds, mbps, json, markdown } = common;
     let others = others(against.as_deref())?;
     values::reserve(&json)?;
     testbed::permission::acquire().map_err(|error| error.to_string())?;
@@ -211,10 +218,13 @@ fn run(common: Common, connections: usize, bench: Bench) -> Outcome {
         quick,
         runs: runs.unwrap_or(if quick { 1 } else { 3 }),
         only,
+        systems,
         others,
         rate: mbps.map(BitRate::from_mbps),
         length: seconds,
         connections,
     };
-    report(&json, bench(&config, &mut |line| eprintln!("{line}")))
+    let report =
+        bench(&config, &mut |line| eprintln!("{line}")).map_err(|error| error.to_string())?;
+    values::write_report(&json, &report, markdown.then(|| report.markdown()))
 }

@@ -50,7 +50,7 @@ pub fn codec(config: &CodecConfig, note: &mut dyn FnMut(&str)) -> Result<BenchRe
         .chain(WINDOWS.map(|window| format!("window-{window}")))
         .chain(STREAMS.map(|streams| format!("streams-{streams}")))
         .collect();
-    let cases = chosen(&cases, &config.only)?;
+    let cases = chosen("case", &cases, &config.only)?;
     let (series, notes) = interleave(
         config.runs,
         &cases,

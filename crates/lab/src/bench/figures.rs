@@ -6,7 +6,7 @@
 
 use crate::LabError;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The machine on which a benchmark ran.
 #[derive(Clone, Debug, Serialize)]
@@ -77,6 +77,37 @@ pub struct Figure {
     pub spread: Option<f64>,
     /// The other systems, by name.
     pub against: BTreeMap<String, Median>,
+}
+
+/// Returns the figures whose names end in one of `wanted` as a table in Markdown, with a column for each
+/// system.
+pub(crate) fn markdown(results: &[Figure], wanted: &[&str]) -> String {
+    let is_wanted = |figure: &&Figure| {
+        figure.name.split_once('/').is_some_and(|(_, name)| wanted.contains(&name))
+    };
+    let rows: Vec<&Figure> = results.iter().filter(is_wanted).collect();
+    let others: BTreeSet<&String> = rows.iter().flat_map(|row| row.against.keys()).collect();
+    let head = others.iter().map(|name| name.as_str()).chain([MAIN]).collect::<Vec<_>>();
+    let mut table = format!("| figure | unit | {} |\n|---|---|", head.join(" | "));
+    head.iter().for_each(|_| table.push_str("---|"));
+    for row in rows {
+        let others = others.iter().map(|name| row.against.get(*name).map(|median| median.value));
+        let cells: Vec<String> = others.chain([row.value]).map(cell).collect();
+        table.push_str(&format!("\n| {} | {} | {} |", row.name, row.unit, cells.join(" | ")));
+    }
+    table + "\n"
+}
+
+/// Returns a value with three significant digits.
+fn cell(value: Option<f64>) -> String {
+    let Some(value) = value else { return "–".to_owned() };
+    let digits = match value.abs() {
+        size if size >= 100.0 => 0,
+        size if size >= 10.0 => 1,
+        size if size >= 1.0 => 2,
+        _ => 3,
+    };
+    format!("{value:.digits$}")
 }
 
 /// The figures of one measurement.
@@ -150,6 +181,13 @@ pub struct BenchReport {
     pub notes: Vec<String>,
 }
 
+impl BenchReport {
+    /// Returns the rates and the processor time as a table in Markdown.
+    pub fn markdown(&self) -> String {
+        markdown(&self.results, &["rate", "cpu-both", "cpu-machine"])
+    }
+}
+
 /// The measured system, with which all others are compared.
 pub(crate) const MAIN: &str = "bentpipe";
 
@@ -193,23 +231,27 @@ fn words(figures: &Figures) -> String {
     figures.0.iter().map(figure).collect::<Vec<_>>().join(",")
 }
 
-/// Returns those of `cases` whose name is one of `only`, or contains one that is not a complete
-/// name; all of them if `only` is empty.
+/// Returns those of `names`, each of which is a `what`, that are in `only` or contain one of it that is
+/// not a complete name; all of them if `only` is empty.
 ///
 /// # Errors
-/// If a name matches no case.
-pub(crate) fn chosen(cases: &[String], only: &[String]) -> Result<Vec<String>, LabError> {
-    if let Some(name) = only.iter().find(|name| !cases.iter().any(|case| case.contains(*name))) {
-        let expected = cases.join(", ");
+/// If one of `only` matches no name.
+pub(crate) fn chosen(
+    what: &str,
+    names: &[String],
+    only: &[String],
+) -> Result<Vec<String>, LabError> {
+    if let Some(name) = only.iter().find(|part| !names.iter().any(|name| name.contains(*part))) {
+        let expected = names.join(", ");
         return Err(LabError::Request(format!(
-            "case: found {name:?}, expected (a part of) one of {expected}"
+            "{what}: found {name:?}, expected (a part of) one of {expected}"
         )));
     }
-    let means = |name: &String, case: &String| {
-        if cases.contains(name) { case == name } else { case.contains(name) }
+    let means = |part: &String, name: &String| {
+        if names.contains(part) { name == part } else { name.contains(part) }
     };
-    let wanted = |case: &&String| only.is_empty() || only.iter().any(|name| means(name, case));
-    Ok(cases.iter().filter(wanted).cloned().collect())
+    let wanted = |name: &&String| only.is_empty() || only.iter().any(|part| means(part, name));
+    Ok(names.iter().filter(wanted).cloned().collect())
 }
 
 #[cfg(test)]
@@ -218,6 +260,19 @@ mod tests {
 
     fn figures(value: f64) -> Figures {
         Figures(vec![("rate".to_owned(), "Gbit/s", value)])
+    }
+
+    #[test]
+    fn tables_have_a_column_for_each_system() {
+        let mut series = Series::default();
+        series.add("kernel-tcp", "upload-1", figures(31.44));
+        series.add(MAIN, "upload-1", figures(0.123_45));
+        series.add(MAIN, "upload-1", Figures(vec![("memory".to_owned(), "MB", 4.0)]));
+        series.add("quinn", "upload-10", figures(1_234.5));
+        let expected = "| figure | unit | kernel-tcp | quinn | bentpipe |\n|---|---|---|---|---|\n\
+            | upload-1/rate | Gbit/s | 31.4 | – | 0.123 |\n\
+            | upload-10/rate | Gbit/s | – | 1234 | – |\n";
+        assert_eq!(markdown(&series.results(MAIN), &["rate"]), expected);
     }
 
     #[test]
@@ -260,10 +315,10 @@ mod tests {
     #[test]
     fn cases_are_chosen_by_parts_of_their_names() {
         let cases = ["download-1", "download-10", "upload-1"].map(str::to_owned);
-        assert_eq!(chosen(&cases, &["up".to_owned()]).unwrap(), ["upload-1"]);
-        assert_eq!(chosen(&cases, &["download-1".to_owned()]).unwrap(), ["download-1"]);
-        assert_eq!(chosen(&cases, &[]).unwrap().len(), 3);
-        assert!(chosen(&cases, &["x".to_owned()]).is_err());
+        assert_eq!(chosen("case", &cases, &["up".to_owned()]).unwrap(), ["upload-1"]);
+        assert_eq!(chosen("case", &cases, &["download-1".to_owned()]).unwrap(), ["download-1"]);
+        assert_eq!(chosen("case", &cases, &[]).unwrap().len(), 3);
+        assert!(chosen("case", &cases, &["x".to_owned()]).is_err());
     }
 
     #[test]

@@ -29,7 +29,9 @@ pub use scenarios::{SCENARIOS, Scenario, bound};
 use crate::LabError;
 use crate::live::{Counters, Way};
 use figures::{Figures, MAIN, interleave};
-use scenarios::Check;
+use scenarios::{
+    Check, FULL_RATE, MATCHES, PAGE_ROUND_TRIPS, RECOVERY, RETURN, ROUND_TRIPS, SHARE,
+};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use units::Span;
@@ -56,7 +58,7 @@ impl Default for BenchConfig {
     fn default() -> Self {
         Self {
             only: Vec::new(),
-            ways: Way::ALL.to_vec(),
+            ways: Way::ALL.into_iter().chain([Way::Unconfigured]).collect(),
             window: Span::from_secs(60),
             runs: 1,
             repetitions: 10,
@@ -197,6 +199,17 @@ pub fn link(config: &BenchConfig, tell: &mut dyn FnMut(&Run)) -> Result<Report, 
     })
 }
 
+impl Report {
+    /// Returns the figures that have goals, and those of downloads, as a table in Markdown.
+    pub fn markdown(&self) -> String {
+        figures::markdown(&self.results, &TABLE)
+    }
+}
+
+/// Figures of the table in Markdown.
+const TABLE: [&str; 7] =
+    [SHARE, RETURN, FULL_RATE, ROUND_TRIPS, PAGE_ROUND_TRIPS, RECOVERY, MATCHES];
+
 /// Returns the unit of a metric, the last part of its name.
 fn unit(figure: &str) -> &'static str {
     match figure {
@@ -232,8 +245,15 @@ fn run(scenario: &'static Scenario, way: Way, config: &BenchConfig) -> Result<Ru
             run.notes.push(error.to_string());
         }
     }
-    if way == Way::Bentpipe {
-        run.checks = scenario.checks.iter().map(|check| Verdict::of(check, &run.figures)).collect();
+    // Of a scenario without a configured rate the bounds are those of such gateways.
+    let check = |check: &Check| match way {
+        Way::Unconfigured if scenario.keys.is_none() => {
+            Verdict::of(&check.unconfigured(), &run.figures)
+        }
+        _ => Verdict::of(check, &run.figures),
+    };
+    if matches!(way, Way::Bentpipe | Way::Unconfigured) {
+        run.checks = scenario.checks.iter().map(check).collect();
     }
     Ok(run)
 }

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The hub is a gateway's process, the terminals are in this one. The benchmark measures the hub: its memory and processor
-//! time with idle and active terminals, the time until all are connected, and the duration of a
-//! reload.
+//! time with idle and active terminals, the time until all are connected, the duration of a reload,
+//! and the recovery from a restart.
 
 mod terminals;
 mod texts;
@@ -114,10 +114,14 @@ fn measure(config: &ScaleConfig) -> Result<Figures, LabError> {
     let after = site.hub_usage()?;
     figures.add("cpu-active", "us/s/terminal", share(before, after));
     figures.add("requests", "requests/s", latencies.len() as f64 / config.length.as_secs_f64());
-    for (name, part) in [("latency-p50", 0.5), ("latency-p99", 0.99)] {
-        figures.add(name, "ms", quantile(&latencies, part).unwrap_or(f64::NAN) * 1e3);
-    }
+    let quantile_ms = |latencies: &[f64], part| quantile(latencies, part).unwrap_or(f64::NAN) * 1e3;
+    figures.add("latency-p50", "ms", quantile_ms(&latencies, 0.5));
+    figures.add("latency-p99", "ms", quantile_ms(&latencies, 0.99));
     figures.add("reload", "s", site.reload()?.as_secs_f64());
+    let (took, latencies) = site.restart(config)?;
+    figures.add("restart", "s", took.as_secs_f64());
+    figures.add("restart-latency-p99", "ms", quantile_ms(&latencies, 0.99));
+    figures.add("restart-latency-longest", "ms", quantile_ms(&latencies, 1.0));
     site.check()?;
     Ok(figures)
 }
@@ -232,9 +236,9 @@ impl Site {
         let hub = (self.hub_at, hub_key.public());
         let started = Terminals::start(keys, hub, self.server).map_err(failed("the terminals"))?;
         self.terminals = Some(started);
-        let all = config.terminals as u64;
+        // The hub's metrics would show it too, at the cost of all terminals' lines each time.
         self.wait_until(PATIENCE, "a session of every terminal", |site| {
-            sessions(site.metrics).is_ok_and(|sessions| sessions >= all)
+            site.terminals.as_ref().is_some_and(|all| all.sessions() >= config.terminals)
         })?;
         Ok(self.clock.now().since(start))
     }
@@ -244,10 +248,7 @@ impl Site {
         let Some(terminals) = &self.terminals else { return Vec::new() };
         terminals.set_active(config.active);
         self.wait(config.length);
-        terminals.set_active(0);
-        let mut latencies = terminals.take_latencies();
-        latencies.sort_by(f64::total_cmp);
-        latencies
+        terminals.take_latencies()
     }
 
     /// Adds a terminal to the hub's list; returns the time until the hub has reloaded.
@@ -259,5 +260,25 @@ impl Site {
         let hub = Pid::from_raw(self.hub.id() as i32);
         kill(hub, Signal::SIGHUP).map_err(|error| failed("SIGHUP to the hub")(error.into()))?;
         self.wait_until(RELOAD, "the hub's reload", |site| site.hub.said().contains(RELOADED))
+    }
+
+    /// Kills the hub and starts it again while the active terminals send requests; returns the time
+    /// until all terminals have a session again, and the response times in seconds, sorted, of those
+    /// that had one before the others.
+    fn restart(&mut self, config: &ScaleConfig) -> Result<(Span, Vec<f64>), LabError> {
+        let sessions = |site: &Self| site.terminals.as_ref().map_or(0, Terminals::sessions);
+        if let Some(terminals) = &self.terminals {
+            terminals.set_active(config.active);
+        }
+        let all = sessions(self) + config.terminals;
+        let hub = Pid::from_raw(self.hub.id() as i32);
+        kill(hub, Signal::SIGKILL).map_err(|error| failed("the hub's end")(error.into()))?;
+        while self.hub.check().is_ok() {
+            self.wait(Span::from_millis(1));
+        }
+        self.hub = Gateway::start_from(&self.folder.hub(), "hub")?;
+        let what = "a session of every terminal after the restart";
+        let took = self.wait_until(PATIENCE, what, |site| sessions(site) >= all)?;
+        Ok((took, self.terminals.as_ref().map_or_else(Vec::new, Terminals::take_latencies)))
     }
 }

@@ -1,7 +1,7 @@
 //! The scenarios: traffic, link and bounds.
 
 use crate::LabError;
-use crate::live::GatewayRates;
+use crate::live::{GatewayRates, UNCONFIGURED};
 use satlink::{LinkConfig, words};
 use testbed::traffic::PAGE_BYTES;
 use units::BitRate;
@@ -21,7 +21,8 @@ pub struct Scenario {
     pub(super) configured_percent: u64,
     /// Configuration of the gateways in place of rates.
     pub(super) keys: Option<&'static str>,
-    /// Bounds for [`crate::live::Way::Bentpipe`].
+    /// Bounds for [`crate::live::Way::Bentpipe`]; those of [`crate::live::Way::Unconfigured`] follow from
+    /// them ([`Check::unconfigured`]).
     pub(super) checks: &'static [Check],
 }
 
@@ -53,6 +54,18 @@ impl Check {
     pub(super) fn figure(&self) -> &'static str {
         match self {
             Self::AtLeast(figure, _) | Self::AtMost(figure, _) => figure,
+        }
+    }
+
+    /// Returns the bound of gateways without a configured rate: 0.98 of the share of the link, and 1.05
+    /// of the times.
+    pub(super) fn unconfigured(self) -> Self {
+        match self {
+            Self::AtLeast(SHARE, bound) => Self::AtLeast(SHARE, bound * 0.98),
+            Self::AtMost(figure @ (ROUND_TRIPS | PAGE_ROUND_TRIPS | RECOVERY), bound) => {
+                Self::AtMost(figure, bound * 1.05)
+            }
+            Self::AtLeast(..) | Self::AtMost(..) => self,
         }
     }
 }
@@ -122,7 +135,7 @@ const fn auto(
     words: &'static str,
     checks: &'static [Check],
 ) -> Scenario {
-    let keys = Some("rate_up = \"auto\"\nrate_down = \"auto\"\ncontroller = \"steady\"");
+    let keys = Some(UNCONFIGURED);
     Scenario {
         name,
         about,

@@ -40,8 +40,8 @@ const CASES: &[Case] = &[
     Case { congestion: "reno", queue: 0.25, within: 0.05 },
     Case { congestion: "cubic", queue: 1.0, within: 0.05 },
     Case { congestion: "cubic", queue: 0.25, within: 0.05 },
-    Case { congestion: "bbr", queue: 1.0, within: 0.15 },
-    Case { congestion: "bbr", queue: 0.25, within: 0.15 },
+    Case { congestion: "bbr", queue: 1.0, within: 0.05 },
+    Case { congestion: "bbr", queue: 0.25, within: 0.05 },
 ];
 
 /// A transfer by kernel and model.

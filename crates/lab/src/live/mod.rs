@@ -47,6 +47,10 @@ use testbed::traffic::{self, FileServer, Served, WebServer};
 use testbed::{Satellite, SatelliteConfig, addresses};
 use units::Span;
 
+/// Keys of gateways' `[link]` without a configured rate.
+pub(crate) const UNCONFIGURED: &str =
+    "rate_up = \"auto\"\nrate_down = \"auto\"\ncontroller = \"steady\"";
+
 /// How TCP crosses the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Way {
@@ -59,6 +63,8 @@ pub enum Way {
     Single,
     /// A pair of gateways, with the kernel's default congestion control on either side.
     Bentpipe,
+    /// The same without a configured rate, which the gateways estimate.
+    Unconfigured,
     /// Through a system of a command file.
     Other(&'static OtherSystem),
 }
@@ -70,7 +76,7 @@ impl Serialize for Way {
 }
 
 impl Way {
-    /// All transports, in the order of tables.
+    /// The transports of the demo, in the order of tables.
     pub const ALL: [Self; 4] = [Self::Cubic, Self::Bbr, Self::Single, Self::Bentpipe];
 
     /// Returns the name in tables, JSON and on the command line.
@@ -80,6 +86,7 @@ impl Way {
             Self::Bbr => "bbr",
             Self::Single => "single",
             Self::Bentpipe => "bentpipe",
+            Self::Unconfigured => "unconfigured",
             Self::Other(system) => system.name.as_str(),
         }
     }
@@ -89,7 +96,7 @@ impl Way {
         match self {
             Self::Cubic => "cubic",
             Self::Bbr => "bbr",
-            Self::Single | Self::Bentpipe | Self::Other(_) => "-",
+            Self::Single | Self::Bentpipe | Self::Unconfigured | Self::Other(_) => "-",
         }
     }
 }
@@ -104,9 +111,10 @@ impl FromStr for Way {
     type Err = LabError;
 
     fn from_str(text: &str) -> Result<Self, LabError> {
-        Self::ALL.into_iter().find(|way| way.name() == text).ok_or_else(|| {
+        let mut all = Self::ALL.into_iter().chain([Self::Unconfigured]);
+        all.find(|way| way.name() == text).ok_or_else(|| {
             LabError::Request(format!(
-                "way: found {text:?}, expected cubic, bbr, single or bentpipe"
+                "way: found {text:?}, expected cubic, bbr, single, bentpipe or unconfigured"
             ))
         })
     }
@@ -156,7 +164,8 @@ impl TestNetworkConfig {
     /// Returns the keys of the gateways' `[link]` other than addresses.
     fn link_keys(&self) -> Result<String, LabError> {
         let round_trip = self.link.round_trip();
-        if let Some(keys) = &self.keys {
+        let unconfigured = (self.way == Way::Unconfigured).then_some(UNCONFIGURED);
+        if let Some(keys) = self.keys.as_deref().or(unconfigured) {
             return Ok(format!("{keys}\nround_trip = \"{}ms\"\n", round_trip.as_millis().max(1)));
         }
         Ok(self.gateway_rates()?.as_toml(round_trip))
@@ -198,7 +207,7 @@ impl TestNetwork {
         let gateways = match config.way {
             Way::Cubic | Way::Bbr | Way::Other(_) => None,
             Way::Single => Some(Gateways::start_single(&net, config, BYPASS)?),
-            Way::Bentpipe => {
+            Way::Bentpipe | Way::Unconfigured => {
                 let link = config.link_keys()?;
                 // From here on, traffic passes the gateways or is meant to bypass them.
                 net.set_forwarding(beside == CrossTraffic::PlainTcp)?;
@@ -210,7 +219,7 @@ impl TestNetwork {
         };
         let other = match config.way {
             Way::Other(system) => Some(RunningSystem::start(system, &net, config.facts()?)?),
-            Way::Cubic | Way::Bbr | Way::Single | Way::Bentpipe => None,
+            Way::Cubic | Way::Bbr | Way::Single | Way::Bentpipe | Way::Unconfigured => None,
         };
         let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         let files = FileServer::start(Some(&net.server), SocketAddr::new(any, FILES))?;

@@ -142,7 +142,7 @@ fn serve(socket: &UdpSocket, answers: bool, asked: &AtomicU64) {
 }
 
 /// Returns the answer for a name below `good.test`: the server's address, or none for another type.
-fn answer(query: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn answer(query: &[u8]) -> Option<Vec<u8>> {
     let question = query.get(12..)?;
     let name = question.iter().position(|&octet| octet == 0)? + 1;
     let is_good = question[..name].to_ascii_lowercase().ends_with(b"\x04good\x04test\0");

@@ -25,6 +25,7 @@ mod load;
 mod log_blocked;
 mod long;
 mod network;
+mod site_names;
 mod slots;
 mod slow_cpu;
 mod soak;
@@ -126,6 +127,11 @@ pub const ALL: &[Entry] = &[
         name: "dead-names",
         about: "look-ups of 1,000 names without response, in parallel to valid names",
         run: dead_names::run,
+    },
+    Entry {
+        name: "site-names",
+        about: "names by the terminal's DNS forwarder, with placeholders and without a link; squid",
+        run: site_names::run,
     },
     Entry {
         name: "slots",

@@ -48,7 +48,7 @@ impl Traffic {
     /// Checks keys that depend on the kind.
     pub(super) fn check(&self, document: &Document<'_>, name: &str) -> Result<(), LabError> {
         use Kind::{Background, Bulk, Constant, Page, Request, Web};
-        let given: [(&str, bool, &[Kind]); 10] = [
+        let given: [(&str, bool, &[Kind]); 11] = [
             ("bytes", self.bytes.is_some(), &[Bulk]),
             ("flows", self.flows != 1, &[Bulk, Web]),
             ("request", self.request.is_some(), &[Request]),
@@ -59,6 +59,7 @@ impl Traffic {
             ("connections", self.connections.is_some(), &[Page, Web]),
             ("rate", self.rate.is_some(), &[Background, Constant]),
             ("packet", self.packet.is_some(), &[Constant]),
+            ("stop", self.stop.is_some(), &[Request, Page, Web, Background, Constant]),
         ];
         for (key, is_given, kinds) in given {
             if is_given && !kinds.contains(&self.kind) {

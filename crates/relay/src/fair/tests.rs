@@ -104,7 +104,7 @@ fn shares_are_in_bytes() {
             1_000..2_000 => (1, 1_436),
             _ => (2, 60),
         };
-        queue.charge(bytes);
+        queue.charge(bytes, QUANTUM);
         had[owner] += bytes;
         if owner == 1 && queue.goes_on() {
             continue;
@@ -125,25 +125,25 @@ fn a_deficit_survives_removal_within_a_round() {
     let mut queue = FairQueue::default();
     queue.push(Owner(1), 1);
     queue.push(Owner(2), 2);
-    queue.charge(2 * QUANTUM - 100);
+    queue.charge(2 * QUANTUM - 100, QUANTUM);
     assert_eq!(queue.pop(), Some((Owner(1), 1)));
     queue.push(Owner(1), 3);
     assert_eq!(queue.front(), Some(2), "it waits for the other");
-    queue.charge(QUANTUM);
+    queue.charge(QUANTUM, QUANTUM);
     queue.pop();
     queue.push(Owner(2), 4);
     // The next turn is shortened by the deficit.
-    queue.charge(100);
+    queue.charge(100, QUANTUM);
     assert!(!queue.goes_on(), "{queue:?}");
     queue.pop();
     // It has no entry for a round, and starts without deficit.
-    queue.charge(QUANTUM);
+    queue.charge(QUANTUM, QUANTUM);
     queue.pop();
     queue.push(Owner(2), 5);
-    queue.charge(QUANTUM);
+    queue.charge(QUANTUM, QUANTUM);
     queue.pop();
     queue.push(Owner(1), 6);
-    queue.charge(100);
+    queue.charge(100, QUANTUM);
     assert!(queue.goes_on(), "{queue:?}");
 }
 

@@ -3,7 +3,7 @@
 use super::{
     ACCEPT, CHARGED, CREDIT, CREDIT_UNIT, DATAGRAM, END, EXTENSION, FAMILIES, Frame, FrameError,
     GOAWAY, GRANT, HUB, LEAST_PIECE, LENGTH, NEED, OPEN, Open, PADDING, PIECE, PartialOffset,
-    RESET, SHARED, STREAM, WIDE,
+    REPORT, RESET, SHARED, STREAM, WIDE,
 };
 use crate::datagram::LARGEST;
 use crate::families::Families;
@@ -29,6 +29,17 @@ impl<'a> Reader<'a> {
         self.rest.first().copied().unwrap_or_default()
     }
 
+    /// Returns the rest.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// Decodes the next field of a report, a key and a value; `None` if there is none.
+    pub(crate) fn field(&mut self) -> Option<(u64, Self)> {
+        let key = self.varint().ok()?;
+        Some((key, Self::new(self.data(LENGTH).ok()?)))
+    }
+
     fn bytes(&mut self, len: usize) -> Result<&'a [u8], FrameError> {
         let (taken, rest) = self.rest.split_at_checked(len).ok_or(FrameError::Truncated)?;
         self.rest = rest;
@@ -45,7 +56,7 @@ impl<'a> Reader<'a> {
     }
 
     /// At most 9 bytes, 63 bits, so that the sum of two does not overflow.
-    fn varint(&mut self) -> Result<u64, FrameError> {
+    pub(crate) fn varint(&mut self) -> Result<u64, FrameError> {
         let mut value = 0;
         for shift in (0..63).step_by(7) {
             let byte = self.byte()?;
@@ -122,6 +133,7 @@ impl<'a> Reader<'a> {
                 Ok(Frame::GoAway { opened, leaves: content.byte()? & 1 != 0 })
             }
             PADDING => Ok(Frame::Padding),
+            REPORT => Ok(Frame::Report { number: content.varint()?, content: content.rest }),
             _ => Ok(Frame::Unknown { kind: flags }),
         }
     }

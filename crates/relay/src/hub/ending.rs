@@ -5,6 +5,49 @@ use crate::{DisconnectReason, Event, PeerId};
 use units::{Instant, Span};
 
 impl Hub {
+    /// Ends all sessions in order, and accepts no association any more; see [`Relay::drain`](crate::Relay::drain).
+    pub fn drain(&mut self) {
+        self.association.drain();
+        for (&id, peer) in &mut self.peers {
+            peer.relay.drain();
+            self.due.touch(id);
+        }
+    }
+
+    /// Leaves new streams to another process of this hub, and accepts no association any more. Ends
+    /// the sessions in order: those with terminals that continue in another association
+    /// immediately, and each of the others when it has no streams; the caller repeats this.
+    pub fn hand_over(&mut self) {
+        self.association.drain();
+        for (&id, peer) in &mut self.peers {
+            let may_end = peer.relay.can_overlap() || peer.relay.statistics().streams == 0;
+            if may_end && !peer.relay.is_draining() {
+                peer.relay.drain();
+                self.due.touch(id);
+            }
+        }
+    }
+
+    /// Returns whether new associations are rejected.
+    pub fn is_draining(&self) -> bool {
+        self.association.is_draining()
+    }
+
+    /// Sets whether other processes of this hub have associations too: see
+    /// [`association::Hub::set_shared`].
+    pub fn set_shared(&mut self, is_shared: bool) {
+        self.association.set_shared(is_shared);
+    }
+
+    /// Resets all sessions, so that the terminals detect the stop immediately. The caller polls for
+    /// the final datagrams.
+    pub fn close(&mut self, now: Instant) {
+        for (&id, peer) in &mut self.peers {
+            peer.relay.close(now);
+            self.due.touch(id);
+        }
+    }
+
     /// Removes a relay whose session has ended, unless its association remains, in which the
     /// terminal may start another session. A removed terminal makes a new association.
     pub(super) fn part_if_lost(&mut self, now: Instant, id: PeerId) {

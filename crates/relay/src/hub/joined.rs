@@ -1,4 +1,4 @@
-//! Further paths of terminals: associations that are joined to the relay of another one (RLY-11).
+//! Further paths of terminals: associations that are joined to the relay of another one (RLY-12).
 
 use super::{CONNECT_TIME, Hub};
 use crate::PeerId;

@@ -60,8 +60,13 @@ fn unreadable(frame: u8) -> Seq24 {
 impl Path {
     /// Returns whether both sides end sessions in order.
     fn can_end_in_order(&self) -> bool {
+        self.capabilities().contains(Capabilities::ORDERLY_END)
+    }
+
+    /// Returns the features of both sides.
+    pub(super) fn capabilities(&self) -> Capabilities {
         let peer = self.peer.map_or(Capabilities::NONE, |limits| limits.capabilities);
-        peer.and(self.config.capabilities).contains(Capabilities::ORDERLY_END)
+        peer.and(self.config.capabilities)
     }
 
     /// Returns whether padding estimates the rate: this is a hub, the reverse path is not too slow for
@@ -137,6 +142,18 @@ impl Relay {
         self.streams.is_draining()
     }
 
+    /// Returns whether the peer has announced that it ends the session and that none follows.
+    pub fn is_left(&self) -> bool {
+        self.is_connected() && self.streams.peer_leaves()
+    }
+
+    /// Returns whether the terminal continues in another association while this session ends, and
+    /// the hub keeps both (ASC-2.11).
+    pub fn can_overlap(&self) -> bool {
+        let both = Capabilities::ORDERLY_END.or(Capabilities::OVERLAP);
+        self.first().capabilities().contains(both)
+    }
+
     /// Resets the session, so that the peer detects the stop immediately. The caller polls for the
     /// final datagrams. Streams are closed without an event.
     pub fn close(&mut self, now: Instant) {
@@ -206,6 +223,7 @@ impl Relay {
         let sends_padding = path.sends_padding();
         if !self.has_others(number) {
             self.streams.set_peer(limits, sends_padding);
+            self.send_report();
         }
         if self.draining {
             self.drain();

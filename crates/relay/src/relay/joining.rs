@@ -1,4 +1,4 @@
-//! Several paths of one relay (RLY-11).
+//! Several paths of one relay (RLY-12).
 //!
 //! ```text
 //!   add_path ─▶ Hello, which names the association of a path with a session

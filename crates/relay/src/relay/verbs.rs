@@ -3,9 +3,9 @@
 use super::Relay;
 use crate::{
     DisconnectReason, Families, OpenError, Owner, PathMetrics, Priority, RefuseReason, ResetReason,
-    Service, Statistics, StreamError, StreamId, Target, Totals, health,
+    Service, Statistics, StreamError, StreamId, Target, TerminalReport, Totals, health,
 };
-use association::Terminal;
+use association::{Capabilities, Terminal};
 use units::{BitRate, Instant, Span};
 use xstp::session::{Session, Snapshot};
 
@@ -241,6 +241,26 @@ impl Relay {
     /// Returns the hub's rate grant for this terminal, if there is one.
     pub fn granted(&self) -> Option<BitRate> {
         self.streams.granted()
+    }
+
+    /// Sets this terminal's report, which the hub has in each session (RLY-11). The caller sets one
+    /// in a minute at most.
+    pub fn set_report(&mut self, report: &TerminalReport) {
+        self.report = report.encode();
+        self.send_report();
+        self.wake();
+    }
+
+    /// Sends the report if the hub reads reports and does not have this one.
+    pub(super) fn send_report(&mut self) {
+        if self.first().capabilities().contains(Capabilities::REPORTS) {
+            self.streams.send_report(&self.report);
+        }
+    }
+
+    /// Returns the terminal's newest report in this session, at a hub.
+    pub fn report(&self) -> Option<TerminalReport> {
+        self.streams.report().map(TerminalReport::decode)
     }
 
     /// Returns the address families that the hub has announced to this terminal in this session.

@@ -112,7 +112,8 @@ impl Streams {
         let is_idle = self.streams.is_empty()
             && self.controls.is_empty()
             && self.controls_out == 0
-            && !self.announcement.due;
+            && !self.announcement.due
+            && !self.report.due;
         let peer_is_done = || match self.draining.peer_opened {
             Some(opened) => self.draining.announced && self.seen.has_all_below(opened),
             None => false,

@@ -75,6 +75,7 @@ impl Bench {
                 let target = Target::name("server", u16::from(b));
                 let _ = self.streams.open(self.now, target, Priority::Normal);
             }
+            8 if (0xe0..0xf0).contains(&c) => self.streams.send_report(&vec![c; usize::from(b)]),
             8 if c >= 0xf0 => {
                 self.streams.announce_families(Families::from_bits(u64::from(b)));
             }

@@ -12,6 +12,7 @@ pub(crate) mod fuzzing;
 mod grants;
 mod paths;
 mod receiving;
+mod report;
 mod resending;
 mod sending;
 mod table;
@@ -37,6 +38,7 @@ use draining::Draining;
 use families::Announcement;
 pub(crate) use grants::LEAST_GRANT;
 use paths::Paths;
+use report::Report;
 use sending::{Control, Packet};
 use slab::Slab;
 use std::collections::{BTreeSet, VecDeque};
@@ -78,6 +80,7 @@ pub(crate) struct Streams {
     pub(crate) datagrams: Datagrams,
     paths: Paths,
     announcement: Announcement,
+    report: Report,
     draining: Draining,
     /// First octet of a frame that could not be read: the session cannot continue.
     unreadable: Option<u8>,
@@ -134,6 +137,7 @@ impl Streams {
             datagrams: Datagrams::default(),
             paths: Paths::default(),
             announcement: Announcement::default(),
+            report: Report::default(),
             draining: Draining::default(),
             unreadable: None,
             largest_released: 0,

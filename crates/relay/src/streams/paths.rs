@@ -3,7 +3,7 @@
 //! One path carries everything. Of several, the *fastest* that answers carries any packet. A slower
 //! one carries bulk data only, and only while so much is queued that the faster paths cannot send
 //! it before a packet of the slower one arrives: so bulk data uses all paths, each at the rate of
-//! its own session, and short exchanges and the end of a transfer use the fastest (RLY-11.3).
+//! its own session, and short exchanges and the end of a transfer use the fastest (RLY-12.3).
 
 use super::Streams;
 use super::grants::Grants;
@@ -143,6 +143,7 @@ impl Control {
             | Self::Credit { .. }
             | Self::Shared { .. }
             | Self::Families
+            | Self::Report
             | Self::GoAway => carries == Carries::All,
         }
     }
@@ -172,8 +173,9 @@ impl Streams {
         let waits = || {
             let before = self.paths.sent_before()?;
             let (class, entry) = self.scheduler.front()?;
-            let is_bulk = Carries::Bulk.takes(class, entry) && !self.announcement.due;
-            Some(is_bulk && self.send_pool.unsent.total() >= before)
+            let is_bulk = Carries::Bulk.takes(class, entry);
+            let is_next = is_bulk && !self.announcement.due && !self.report.due;
+            Some(is_next && self.send_pool.unsent.total() >= before)
         };
         let is_first = |control: &Control| matches!(control, Control::Rate { .. });
         let takes = !self.paths.is_avoided() && self.controls.iter().all(is_first);
@@ -215,6 +217,9 @@ impl Streams {
         self.rate = rate.or(self.rate);
         if before != (self.round_trip, self.rate) {
             self.size_pools();
+            if let Some(rate) = self.rate {
+                self.scheduler.set_rate(rate);
+            }
         }
     }
 }

@@ -75,7 +75,10 @@ impl Streams {
             }
             Frame::GoAway { opened, leaves } => self.receive_go_away(opened, leaves),
             Frame::Padding => {}
-            Frame::Unknown { .. } => self.statistics.unknown_frames += 1,
+            Frame::Report { number, content } if self.is_hub => {
+                self.report.receive(number, content);
+            }
+            Frame::Unknown { .. } | Frame::Report { .. } => self.statistics.unknown_frames += 1,
             Frame::BadOpening { id } => self.receive_bad_opening(id),
             Frame::Datagram { packet } => self.datagrams.receive(self.now, packet.to_vec()),
             Frame::Piece { number, total, offset, piece } => {

@@ -12,7 +12,7 @@ impl Streams {
     /// longer fits will go under new numbers.
     pub(crate) fn again(&mut self, handle: u64, room: &mut [u8]) -> usize {
         let Some(packet) = self.packets.get_mut(handle as usize) else { return 0 };
-        let old = core::mem::take(packet);
+        let old = core::mem::take(&mut packet.frames);
         let mut frames = SmallVec::new();
         let mut writer = Writer::new(room);
         let alive = |reference: &Reference| match reference {
@@ -20,7 +20,7 @@ impl Streams {
             Reference::Datagram => false,
             Reference::Stream { id, .. } => self.streams.get(id).is_some_and(|stream| !stream.cut),
         };
-        let old: SmallVec<[Reference; 2]> = old.frames.into_iter().filter(alive).collect();
+        let old: SmallVec<[Reference; 2]> = old.into_iter().filter(alive).collect();
         for (at, reference) in old.iter().enumerate() {
             let more = at + 1 < old.len();
             match *reference {
@@ -86,6 +86,7 @@ impl Streams {
     fn put_off(&mut self, control: Control) {
         match control {
             Control::Families => self.announcement.due = true,
+            Control::Report => self.report.due = true,
             Control::Accept { .. }
             | Control::Reset { .. }
             | Control::Credit { .. }

@@ -41,6 +41,8 @@ pub(super) enum Control {
     },
     /// The address families that the hub reaches: the newest when the frame is written.
     Families,
+    /// A terminal's state: the newest when the frame is written.
+    Report,
     /// This side opens no more streams.
     GoAway,
 }
@@ -97,7 +99,9 @@ impl Streams {
     pub(crate) fn has_fresh(&self) -> bool {
         let carries = self.carries();
         let waiting = match carries {
-            Carries::All | Carries::Bulk => !self.scheduler.is_empty() || self.announcement.due,
+            Carries::All | Carries::Bulk => {
+                !self.scheduler.is_empty() || self.announcement.due || self.report.due
+            }
             Carries::Own => false,
         };
         (waiting || self.next_control(carries).is_some()) && !self.draining.finished
@@ -133,7 +137,7 @@ impl Streams {
         self.tell_need();
         let carries = self.carries();
         if carries == Carries::All
-            && let Some(alone) = self.announcement_packet(room)
+            && let Some(alone) = self.announcement_packet(room).or_else(|| self.report_packet(room))
         {
             return Some(alone);
         }
@@ -239,6 +243,7 @@ impl Streams {
                 }
             }
             Control::Families => self.announcement.frame(),
+            Control::Report => return self.report.write(writer),
             Control::GoAway => self.go_away_frame(),
         };
         writer.control(&frame)
@@ -382,6 +387,7 @@ impl Streams {
                     Control::Accept { .. }
                     | Control::Rate { .. }
                     | Control::Families
+                    | Control::Report
                     | Control::GoAway,
                 )
                 | Reference::Datagram => {}

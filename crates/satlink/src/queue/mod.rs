@@ -1,13 +1,18 @@
 //! The transmit queue.
 
+mod codel;
 mod fair;
+mod fair_codel;
 mod red;
 
+pub use codel::CoDel;
 pub use red::Red;
 
 use crate::{DropCause, Frame};
 use alloc::collections::VecDeque;
+use codel::CoDelState;
 use fair::FairQueue;
+use fair_codel::FairCoDel;
 use red::{RedState, Verdict};
 use units::{Instant, RngStream, Span};
 
@@ -33,6 +38,16 @@ pub enum Discipline {
     Fair {
         /// Quantum of each flow in octets on air; at least 64.
         quantum: u32,
+    },
+    /// First in, first out; controlled delay drops or marks what leaves a standing queue.
+    CoDel(CoDel),
+    /// FQ-CoDel: one queue with CoDel per flow (of 1,024, by hash), flows that have just begun
+    /// first; at the common limit the first frame of the longest queue is dropped.
+    FairCoDel {
+        /// Quantum of each flow in octets on air; at least 64.
+        quantum: u32,
+        /// CoDel's parameters.
+        codel: CoDel,
     },
 }
 
@@ -81,12 +96,22 @@ pub(crate) enum Entry<F> {
     Displaced(DropCause, F),
 }
 
+/// A frame that leaves the queue.
+#[derive(Debug)]
+pub(crate) enum Exit<F> {
+    /// It is to be sent; `marked` if that replaced a drop.
+    Goes { waiting: Waiting<F>, marked: bool },
+    /// It is dropped.
+    Shed(Waiting<F>),
+}
+
 /// The queue of one direction.
 #[derive(Debug)]
 pub(crate) struct Queue<F> {
     limit: Limit,
     room: Room<F>,
     red: Option<(Red, RedState)>,
+    codel: Option<(CoDel, CoDelState)>,
     bytes: u64,
     packets: u64,
 }
@@ -95,6 +120,7 @@ pub(crate) struct Queue<F> {
 enum Room<F> {
     Line(VecDeque<Waiting<F>>),
     Fair(FairQueue<F>),
+    FairCoDel(FairCoDel<F>),
 }
 
 impl<F: Frame> Queue<F> {
@@ -104,6 +130,7 @@ impl<F: Frame> Queue<F> {
             limit: Limit::default(),
             room: Room::Line(VecDeque::new()),
             red: None,
+            codel: None,
             bytes: 0,
             packets: 0,
         };
@@ -119,18 +146,28 @@ impl<F: Frame> Queue<F> {
                 let state = self.red.take().map_or_else(RedState::default, |(_, state)| state);
                 Some((red, state))
             }
-            Discipline::DropTail | Discipline::Fair { .. } => None,
+            Discipline::DropTail
+            | Discipline::Fair { .. }
+            | Discipline::CoDel(_)
+            | Discipline::FairCoDel { .. } => None,
+        };
+        self.codel = match settings.discipline {
+            Discipline::CoDel(codel) | Discipline::FairCoDel { codel, .. } => {
+                let state = self.codel.take().map_or_else(CoDelState::default, |(_, state)| state);
+                Some((codel, state))
+            }
+            Discipline::DropTail | Discipline::Red(_) | Discipline::Fair { .. } => None,
         };
         match (settings.discipline, &mut self.room) {
             (Discipline::Fair { quantum }, Room::Fair(fair)) => fair.set_quantum(quantum),
-            (Discipline::Fair { quantum }, Room::Line(line)) => {
-                let mut fair = FairQueue::new(quantum);
-                line.drain(..).for_each(|waiting| fair.push(waiting));
-                self.room = Room::Fair(fair);
+            (Discipline::FairCoDel { quantum, .. }, Room::FairCoDel(fair)) => {
+                fair.set_quantum(quantum);
             }
-            (Discipline::DropTail | Discipline::Red(_), Room::Line(_)) => {}
-            (Discipline::DropTail | Discipline::Red(_), Room::Fair(fair)) => {
-                self.room = Room::Line(core::iter::from_fn(|| fair.pop()).collect());
+            (Discipline::DropTail | Discipline::Red(_) | Discipline::CoDel(_), Room::Line(_)) => {}
+            (discipline, room) => {
+                let waiting = room.drain();
+                *room = Room::new(discipline);
+                waiting.into_iter().for_each(|waiting| room.push(waiting));
             }
         }
     }
@@ -142,12 +179,13 @@ impl<F: Frame> Queue<F> {
 
     /// Queued frames, for audits.
     pub(crate) fn frames(&self) -> impl Iterator<Item = &F> {
-        let (line, fair) = match &self.room {
-            Room::Line(line) => (Some(line.iter()), None),
-            Room::Fair(fair) => (None, Some(fair.iter())),
+        let (line, fair, codel) = match &self.room {
+            Room::Line(line) => (Some(line.iter()), None, None),
+            Room::Fair(fair) => (None, Some(fair.iter()), None),
+            Room::FairCoDel(fair) => (None, None, Some(fair.iter())),
         };
         let waiting = line.into_iter().flatten().chain(fair.into_iter().flatten());
-        waiting.map(|waiting| &waiting.frame)
+        waiting.chain(codel.into_iter().flatten()).map(|waiting| &waiting.frame)
     }
 
     /// Enqueues `waiting` if possible. `typical` is the serialization delay of a typical frame.
@@ -179,29 +217,39 @@ impl<F: Frame> Queue<F> {
         }
         self.packets += 1;
         self.bytes += waiting.on_air;
-        match &mut self.room {
-            Room::Line(line) => line.push_back(waiting),
-            Room::Fair(fair) => fair.push(waiting),
-        }
+        self.room.push(waiting);
         if fits {
             return Entry::Waits { marked };
         }
         self.displace()
     }
 
-    /// The next frame to send.
-    pub(crate) fn leave(&mut self, now: Instant) -> Option<Waiting<F>> {
-        let next = match &mut self.room {
-            Room::Line(line) => line.pop_front(),
-            Room::Fair(fair) => fair.pop(),
+    /// The next frame that leaves.
+    pub(crate) fn leave(&mut self, now: Instant) -> Option<Exit<F>> {
+        let goes = |waiting| Exit::Goes { waiting, marked: false };
+        let exit = match (&mut self.room, &mut self.codel) {
+            (Room::Line(line), Some((codel, state))) => match line.pop_front() {
+                Some(waiting) => {
+                    let backlog = self.bytes - waiting.on_air;
+                    Some(state.pass(codel, now, waiting, backlog))
+                }
+                None => {
+                    state.empty();
+                    None
+                }
+            },
+            (Room::Line(line), None) => line.pop_front().map(goes),
+            (Room::Fair(fair), _) => fair.pop().map(goes),
+            (Room::FairCoDel(fair), Some((codel, _))) => fair.pop(codel, now),
+            (Room::FairCoDel(_), None) => unreachable!("FQ-CoDel has CoDel's parameters"),
         };
-        if let Some(waiting) = &next {
+        if let Some(Exit::Goes { waiting, .. } | Exit::Shed(waiting)) = &exit {
             self.packets -= 1;
             self.bytes -= waiting.on_air;
         } else if let Some((_, state)) = &mut self.red {
             state.idle(now);
         }
-        next
+        exit
     }
 
     fn fits(&self, service: InService, on_air: u64) -> bool {
@@ -212,22 +260,53 @@ impl<F: Frame> Queue<F> {
         }
     }
 
-    /// Whether a full queue accepts `waiting` by dropping another frame: only a fair queue does, if
+    /// Whether a full queue accepts `waiting` by dropping another frame: a fair queue does, if
     /// another flow has more octets queued and one frame of it is large enough.
     fn displaces(&self, waiting: &Waiting<F>) -> bool {
         match &self.room {
             Room::Line(_) => false,
             Room::Fair(fair) => fair.displaces(waiting),
+            Room::FairCoDel(fair) => fair.displaces(waiting),
         }
     }
 
     fn displace(&mut self) -> Entry<F> {
-        let Room::Fair(fair) = &mut self.room else {
-            unreachable!("only a fair queue displaces");
+        let victim = match &mut self.room {
+            Room::Line(_) => unreachable!("only a fair queue displaces"),
+            Room::Fair(fair) => fair.drop_from_longest(),
+            Room::FairCoDel(fair) => fair.drop_from_longest(),
         };
-        let victim = fair.drop_from_longest();
         self.packets -= 1;
         self.bytes -= victim.on_air;
         Entry::Displaced(DropCause::QueueFull, victim.frame)
+    }
+}
+
+impl<F: Frame> Room<F> {
+    fn new(discipline: Discipline) -> Self {
+        match discipline {
+            Discipline::Fair { quantum } => Self::Fair(FairQueue::new(quantum)),
+            Discipline::FairCoDel { quantum, .. } => Self::FairCoDel(FairCoDel::new(quantum)),
+            Discipline::DropTail | Discipline::Red(_) | Discipline::CoDel(_) => {
+                Self::Line(VecDeque::new())
+            }
+        }
+    }
+
+    fn push(&mut self, waiting: Waiting<F>) {
+        match self {
+            Self::Line(line) => line.push_back(waiting),
+            Self::Fair(fair) => fair.push(waiting),
+            Self::FairCoDel(fair) => fair.push(waiting),
+        }
+    }
+
+    /// Removes all frames, in order of service; of FQ-CoDel in order of arrival.
+    fn drain(&mut self) -> VecDeque<Waiting<F>> {
+        match self {
+            Self::Line(line) => core::mem::take(line),
+            Self::Fair(fair) => core::iter::from_fn(|| fair.pop()).collect(),
+            Self::FairCoDel(fair) => fair.drain().into(),
+        }
     }
 }

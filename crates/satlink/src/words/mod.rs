@@ -12,6 +12,8 @@
 //! | `queue droptail` | first in, first out |
 //! | `queue red LOWER UPPER SHARE [ecn] [steep]` | random early detection, thresholds as `limit`'s; `steep`: all goes above the upper one |
 //! | `queue fair [QUANTUM]` | deficit round robin over flows |
+//! | `queue codel [TARGET [INTERVAL]] [ecn]` | controlled delay (RFC 8289) |
+//! | `queue fq-codel [TARGET [INTERVAL]] [ecn]` | one such queue per flow (RFC 8290) |
 //! | `loss [random] SHARE` | of the packets |
 //! | `loss gemodel P [R [1-H [1-K]]]`, `gemodel ...` | Gilbert-Elliott |
 //! | `ber RATIO` | of the bits, as in `1e-6` |
@@ -56,8 +58,8 @@ pub use star::parse_star;
 
 use crate::errors::{GilbertElliott, MarkovState, Outage, TwoStateMarkov};
 use crate::{
-    Direction, DirectionConfig, Discipline, Framing, Jitter, Limit, LinkConfig, Red, Reorder,
-    profiles,
+    CoDel, Direction, DirectionConfig, Discipline, Framing, Jitter, Limit, LinkConfig, Red,
+    Reorder, profiles,
 };
 use core::fmt;
 use scan::Words;
@@ -272,11 +274,15 @@ fn discipline(words: &mut Words<'_>) -> Result<Discipline, WordError> {
         DropTail,
         Red,
         Fair,
+        CoDel,
+        FairCoDel,
     }
-    let kind = words.value("droptail, red or fair", |text| match text {
+    let kind = words.value("droptail, red, fair, codel or fq-codel", |text| match text {
         "droptail" => Some(Kind::DropTail),
         "red" => Some(Kind::Red),
         "fair" => Some(Kind::Fair),
+        "codel" => Some(Kind::CoDel),
+        "fq-codel" => Some(Kind::FairCoDel),
         _ => None,
     })?;
     Ok(match kind {
@@ -293,8 +299,24 @@ fn discipline(words: &mut Words<'_>) -> Result<Discipline, WordError> {
         Kind::Fair => Discipline::Fair {
             quantum: words
                 .optional("a number of bytes, at least 64", values::number)?
-                .unwrap_or(1514),
+                .unwrap_or(QUANTUM),
         },
+        Kind::CoDel => Discipline::CoDel(codel(words)?),
+        Kind::FairCoDel => Discipline::FairCoDel { quantum: QUANTUM, codel: codel(words)? },
+    })
+}
+
+/// A full packet with Ethernet's header.
+const QUANTUM: u32 = 1_514;
+
+/// RFC 8289's defaults: 5 ms and 100 ms.
+fn codel(words: &mut Words<'_>) -> Result<CoDel, WordError> {
+    let target = words.optional(TIME, values::time)?;
+    let interval = if target.is_some() { words.optional(TIME, values::time)? } else { None };
+    Ok(CoDel {
+        target: target.unwrap_or(Span::from_millis(5)),
+        interval: interval.unwrap_or(Span::from_millis(100)),
+        mark: words.take("ecn"),
     })
 }
 

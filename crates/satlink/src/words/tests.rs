@@ -72,6 +72,13 @@ fn queues() {
     assert_eq!(discipline("queue red 5 15 10% ecn"), Ok(Discipline::Red(red)));
     let steep = Red { mark: false, gentle: false, ..red };
     assert_eq!(discipline("queue red 5 15 10% steep"), Ok(Discipline::Red(steep)));
+    let (target, interval) = (Span::from_millis(5), Span::from_millis(100));
+    let codel = CoDel { target, interval, mark: false };
+    assert_eq!(discipline("queue codel"), Ok(Discipline::CoDel(codel)));
+    let (target, interval) = (Span::from_millis(30), Span::from_millis(600));
+    let codel = CoDel { target, interval, mark: true };
+    let fair = Discipline::FairCoDel { quantum: 1514, codel };
+    assert_eq!(discipline("queue fq-codel 30ms 600ms ecn"), Ok(fair));
 }
 
 #[test]
@@ -138,7 +145,7 @@ proptest::proptest! {
     fn no_run_of_words_makes_it_panic(
         words in proptest::collection::vec(
             proptest::sample::select(alloc::vec![
-                "delay", "rate", "loss", "gemodel", "queue", "red", "fair", "outage", "at",
+                "delay", "rate", "loss", "gemodel", "queue", "red", "fair", "codel", "outage", "at",
                 "for", "fade", "limit", "1", "1e400", "99999999999999999999", "1%", "é", "bdp",
                 "1bdp", "forward", "profile", "geo",
             ]),

@@ -141,24 +141,51 @@ fn tcp_fast_open_saves_a_round_trip() {
 #[test]
 fn ecn_marks_replace_drops() {
     use satlink::{Direction, DropCause};
-    let run = |ecn: bool| {
+    let run = |queue: &str, ecn: bool| {
         let tcp = TcpConfig { ecn, ..TcpConfig::sack() };
         let mut net = Network::new(1, 0);
         let sink = net.host(TcpSink::new(tcp.clone(), 80));
         let to = Address::new(sink, 80);
         let plan = FlowPlan { start: at(0), stop: None, bytes: 10_000_000, to, tcp };
         let source = net.host_with(|node| TcpSource::new(node, vec![plan]));
-        let router = "both rate 2mbit delay 50ms limit 100p queue red 5p 15p 0.1 ecn";
-        let link = net.link(source, sink, &words::parse_link(router).unwrap());
+        let router = format!("both rate 2mbit delay 50ms limit 100p queue {queue} ecn");
+        let link = net.link(source, sink, &words::parse_link(&router).unwrap());
         net.run_until(at(60));
         let line = net.line(link).counters(Direction::Forward);
         let sender = net.node::<TcpSource>(source).connection(0).unwrap().counters();
         assert!(net.node::<TcpSink>(sink).flows()[0].finished);
         (line.marked, line.dropped(DropCause::Early).packets, sender.retransmitted_segments)
     };
-    let ((none, dropped, again), (marked, early, few)) = (run(false), run(true));
-    assert!(none == 0 && dropped > 10, "{dropped}");
-    assert!(marked > 10 && early < dropped && few < again, "{marked} {early} {dropped}");
+    for queue in ["red 5p 15p 0.1", "codel", "fq-codel"] {
+        let ((none, dropped, again), (marked, early, few)) = (run(queue, false), run(queue, true));
+        assert!(none == 0 && dropped > 10, "{queue}: {dropped}");
+        let marks = marked > 10 && early < dropped && few < again;
+        assert!(marks, "{queue}: {marked} {early} {dropped}");
+    }
+}
+
+#[test]
+fn controlled_delay_keeps_the_queue_short() {
+    // A segment beside a file of 30 MB: three-way handshake and data, 1.5 round trips of 40 ms.
+    let took = |queue: &str| {
+        let tcp = TcpConfig::linux_cubic();
+        let router = format!("both rate 10mbit delay 20ms limit 1000p queue {queue}");
+        let router = words::parse_link(&router).unwrap();
+        let (mut net, source, sink) = network(&router, &tcp, &[(0, 30_000_000), (20, 400)]);
+        net.run_until(at(60));
+        let [file, short] = [0, 1].map(|flow| {
+            let address = net.node::<TcpSource>(source).address(flow);
+            net.node::<TcpSink>(sink).flow(address).unwrap().clone()
+        });
+        assert!(file.finished && short.finished, "{queue}");
+        let seconds = |last: Option<Instant>, start| last.unwrap().since(at(start)).as_secs_f64();
+        (seconds(file.last, 0), seconds(short.last, 20))
+    };
+    let [tail, codel, fair] = ["droptail", "codel", "fq-codel"].map(took);
+    assert!(tail.1 > 0.5, "a queue of 1.2 s: {tail:?}");
+    assert!(codel.1 < 0.2 && fair.1 < 0.065, "{codel:?} {fair:?}");
+    // After a drop cubic's window is 0.7 of the product and 5 ms of queue: 0.79 of the product.
+    assert!(codel.0 < 1.1 * tail.0 && fair.0 < 1.1 * tail.0, "{tail:?} {codel:?} {fair:?}");
 }
 
 /// Two flows of `tcp`, one after the other, over two routers with a link of `mtu` between them.

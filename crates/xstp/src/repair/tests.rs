@@ -69,3 +69,24 @@ fn packets_are_stored_only_after_a_symbol() {
     decoder.on_packet(4, b"after");
     assert_eq!(decoder.packet(4), Some(&b"after"[..]));
 }
+
+/// XSTP-15.1.2, XSTP-15.1.3: the symbols of docs/spec/vectors/segments.json.
+#[test]
+fn symbols_are_those_of_the_vectors() {
+    let three: [&[u8]; 3] = [b"payload", b"", b"frames"];
+    let symbol = |first: u64, key, payloads: &[&[u8]]| {
+        let mut encoder = Encoder::default();
+        for (seq, payload) in (first..).zip(payloads) {
+            encoder.push(seq, payload);
+        }
+        for _ in 0..key {
+            let _ = encoder.symbol();
+        }
+        let (covered, symbol) = encoder.symbol().expect("packets");
+        assert_eq!(covered, Covered { first, count: payloads.len(), key });
+        symbol.iter().fold(0_u64, |number, &octet| number << 8 | u64::from(octet))
+    };
+    assert_eq!(symbol(7, 5, &three[..1]), 0x4074_17b4_6997_1708);
+    assert_eq!(symbol(0xff_ffff, 127, &three), 0x58f0_1054_bc46_6ea5);
+    assert_eq!(symbol(0xff_ffff, 0, &three), 0x2c1f_ede8_7afa_b9b4);
+}

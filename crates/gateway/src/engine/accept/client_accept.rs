@@ -2,6 +2,7 @@
 
 use crate::engine::accept::client_admission::ClientAdmission;
 use crate::engine::accept::confirm_queue::ConfirmQueue;
+use crate::engine::accept::dns_service::{DNS_IDLE, DnsClient};
 use crate::engine::accept::fallback::Disposition;
 use crate::engine::accept::listener::{Kind, Listener};
 use crate::engine::accept::proxy_client::read_request;
@@ -65,10 +66,11 @@ pub(crate) fn accept_client(
             };
             (stage, core.limits.first_data_wait)
         }
+        Kind::Dns => (TerminalStage::Dns(DnsClient::default()), DNS_IDLE),
         Kind::Socks5 | Kind::HttpConnect => {
             let handshake = match listener.kind {
                 Kind::Socks5 => Handshake::socks5(),
-                Kind::Transparent | Kind::HttpConnect => Handshake::http_connect(),
+                Kind::Transparent | Kind::HttpConnect | Kind::Dns => Handshake::http_connect(),
             };
             let proxy_client = ProxyClient { handshake, reply: Vec::new(), client };
             (TerminalStage::ProxyHandshake(proxy_client), core.limits.handshake)
@@ -124,7 +126,7 @@ fn admit(
         (Kind::Transparent, Some(_)) => {
             admission.admit(core, now, client).map(Admitted::Connection)
         }
-        (Kind::Socks5 | Kind::HttpConnect, _) => {
+        (Kind::Socks5 | Kind::HttpConnect | Kind::Dns, _) => {
             admission.admit_to_proxy(core, now, client).map(Admitted::Handshake)
         }
     };

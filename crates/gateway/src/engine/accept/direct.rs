@@ -73,11 +73,14 @@ impl Direct {
         core: &mut TerminalCore,
         now: Instant,
         index: usize,
-        destination: Destination,
+        mut destination: Destination,
         proxy: Option<(Handshake, Vec<u8>)>,
         pending_input: Vec<u8>,
     ) {
         core.counters.direct += 1;
+        if let Destination::Address(address) = destination {
+            destination = core.names.destination(now, address).unwrap_or(destination);
+        }
         let port = match &destination {
             Destination::Address(address) => address.port(),
             Destination::Name(_, port) => *port,

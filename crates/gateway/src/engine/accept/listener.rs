@@ -15,6 +15,8 @@ pub(crate) enum Kind {
     Socks5,
     /// HTTP CONNECT.
     HttpConnect,
+    /// DNS.
+    Dns,
 }
 
 /// A listening socket.
@@ -53,6 +55,11 @@ impl Listener {
     /// Watches the socket as the source with this number.
     pub(crate) fn watch(&self, host: &mut dyn Host, number: usize) -> io::Result<()> {
         host.watch(self.socket.id(), Source::Listener(number))
+    }
+
+    /// Ends [`Listener::watch`].
+    pub(crate) fn unwatch(&self, host: &mut dyn Host) {
+        host.unwatch(self.socket.id());
     }
 
     /// The kernel's descriptor, where there is one.

@@ -5,6 +5,7 @@ pub(crate) mod client_accept;
 pub(crate) mod client_admission;
 pub(crate) mod confirm_queue;
 pub(crate) mod direct;
+pub(crate) mod dns_service;
 pub(crate) mod fallback;
 pub(crate) mod listener;
 pub(crate) mod pause;

@@ -1,6 +1,7 @@
 //! The stages of a terminal's connections.
 
 use crate::engine::accept::direct::DirectConnect;
+use crate::engine::accept::dns_service::{DnsClient, NameLookup};
 use crate::engine::resolver::QueryId;
 use crate::engine::transfer::connection::{Stage, Transfer};
 use crate::engine::transfer::connections::Core;
@@ -32,6 +33,10 @@ pub(crate) enum TerminalStage {
     Confirming(Handshake),
     /// The terminal connects to the server by itself.
     DirectConnect(Box<DirectConnect>),
+    /// A client of the DNS forwarder by TCP.
+    Dns(DnsClient),
+    /// The DNS forwarder looks a name up at the hub. There is no client's socket.
+    NameLookup(NameLookup),
     /// Bytes are moved.
     Transfer(Transfer),
 }
@@ -70,6 +75,8 @@ impl Stage for TerminalStage {
             Self::ProxyHandshake(_)
             | Self::AwaitingData { .. }
             | Self::SynHeld(_)
+            | Self::Dns(_)
+            | Self::NameLookup(_)
             | Self::DirectConnect(_) => false,
         }
     }
@@ -80,6 +87,8 @@ impl Stage for TerminalStage {
             Self::AwaitingData { .. } => "greeting",
             Self::Confirming(_) | Self::SynHeld(_) => "confirming",
             Self::DirectConnect(_) => "direct",
+            Self::Dns(_) => "dns",
+            Self::NameLookup(_) => "name-lookup",
             Self::Transfer(transfer) => transfer.name(),
         }
     }

@@ -6,7 +6,7 @@ use crate::engine::accept::fallback::Disposition;
 use crate::engine::accept::reachability::Answer;
 use crate::engine::accept::stage::{ProxyClient, TerminalCore, TerminalStage};
 use crate::engine::limits::rates::QuotaOwner;
-use crate::engine::peers::relay_set::StreamKey;
+use crate::engine::peers::peer::StreamKey;
 use crate::engine::transfer::final_reply::flush;
 use crate::engine::transfer::unresponsive;
 use crate::proxy::{Destination, RefuseReason};

@@ -72,7 +72,12 @@ impl ServerConnect {
     /// Sets the only address of a server without a name.
     pub(crate) fn address(&mut self, now: Instant, address: SocketAddr) {
         // A single address needs no order.
-        self.race.on_addresses(now, [address], true, |_| ());
+        self.addresses(now, &[address]);
+    }
+
+    /// Sets all addresses of a server without a name, of which there may be none.
+    pub(crate) fn addresses(&mut self, now: Instant, addresses: &[SocketAddr]) {
+        self.race.on_addresses(now, addresses.iter().copied(), true, |_| ());
     }
 
     /// Sets the result of the name lookup, or its query.

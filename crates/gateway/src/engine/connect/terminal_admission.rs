@@ -5,7 +5,7 @@ use crate::config::terminal_of;
 use crate::engine::limits::log_budget::LogBudget;
 use crate::engine::limits::rates::QuotaOwner;
 use crate::engine::limits::slots::{Full, Owner};
-use crate::engine::peers::relay_set::Peer;
+use crate::engine::peers::peer::Peer;
 use crate::engine::transfer::connection::Stage;
 use crate::engine::transfer::connections::Core;
 use crate::forward::packet::Ends;

@@ -2,7 +2,10 @@
 
 use crate::engine::defect::{self, Defect};
 use crate::engine::pair::{Pair, Role};
+use crate::engine::peers::link_socket::LinkSocket;
 use crate::report::PeerReport;
+use crate::state::State;
+use std::os::fd::OwnedFd;
 use units::{Instant, Span};
 
 /// Maximum time for sending the reset of the sessions to the peers.
@@ -16,6 +19,27 @@ impl<R: Role> Pair<R> {
         self.core.now = now;
         self.draining = Some(now + limit);
         self.role.drain(&mut self.core, now);
+    }
+
+    /// Leaves new connections, and receiving by the UDP sockets with these numbers, to the process
+    /// that replaces this one. The engine ends as in [`Pair::drain`]; a hub accepts the streams that
+    /// its terminals open until they have its GOAWAY.
+    pub(crate) fn hand_over(&mut self, now: Instant, limit: Span, channels: Vec<(usize, OwnedFd)>) {
+        self.core.now = now;
+        (self.draining, self.is_replaced) = (Some(now + limit), true);
+        self.role.hand_over(&mut self.core);
+        for (number, channel) in channels {
+            if let Some(link_socket) = self.link_sockets.get_mut(number) {
+                link_socket.hand_over(&mut *self.core.host, number, channel);
+            }
+        }
+        // The other process measures the paths.
+        self.state = State::open(None, 0);
+    }
+
+    /// Whether the process that replaces this one can be connected while this one has streams.
+    pub(crate) fn can_overlap(&self) -> bool {
+        self.core.relays.can_overlap()
     }
 
     /// Whether it drains.
@@ -34,6 +58,9 @@ impl<R: Role> Pair<R> {
         if now >= limit || defect::has(Defect::HastyDrain) {
             return true;
         }
+        if self.is_replaced {
+            self.core.relays.hand_over();
+        }
         // A connection is removed when its last byte is in the stream; the stream is removed when
         // the peer gateway has that byte.
         if !self.core.connections.is_empty() || self.core.relays.open_streams() > 0 {
@@ -47,7 +74,7 @@ impl<R: Role> Pair<R> {
                 self.core.relays.drain();
             }
         }
-        self.core.relays.has_drained()
+        self.core.relays.has_drained() && !self.link_sockets.iter().any(LinkSocket::has_predecessor)
     }
 
     /// Returns since when the sessions have been ending, if one of them with a peer that responds

@@ -15,6 +15,7 @@ use crate::engine::terminal::Terminal;
 use crate::engine::transfer::close_cause::ConnectionLog;
 use crate::{Commitment, Config, ConfirmSection, HubSection, ResolverSection, TerminalSection};
 use std::io;
+use std::os::fd::BorrowedFd;
 use units::{BitRate, Instant};
 
 impl<R: Role> Pair<R> {
@@ -78,6 +79,7 @@ impl Pair<Hub> {
         hub.source = section.source;
         hub.source_addresses = SourceAddresses::new(&section.source_addresses);
         hub.classes = Classes::new(&section.classes);
+        hub.name_servers.clone_from(&section.name_servers);
         self.core.relays.set_plans(section);
         hub.commitments = commitments(&config.link, section);
         if let Some(admission) = admission {
@@ -127,6 +129,11 @@ impl Pair<Terminal> {
     /// Returns the listeners that are open.
     pub(crate) fn listeners(&self) -> Vec<&Listener> {
         self.role.listeners().collect()
+    }
+
+    /// Returns the descriptors of the sockets on which it accepts connections and queries.
+    pub(crate) fn listening_descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        self.role.listening_descriptors().collect()
     }
 
     /// Accepts from all of `new` as well, or from none; returns their numbers.

@@ -1,8 +1,7 @@
 //! The status of one gateway of a pair.
 
-use crate::engine::lifecycle::view::{Observed, page_of};
+use crate::engine::lifecycle::view::{Observed, Taps, page_of};
 use crate::engine::pair::{Pair, Role};
-use crate::engine::peers::relay_set::RelaySet;
 use crate::engine::transfer::connection::{Connection, Stage};
 use crate::observe::{CommitmentStatus, ConnectionStatus, Counted, Page, TerminalStatus};
 use units::Instant;
@@ -19,7 +18,9 @@ impl<R: Role> Observed for Pair<R> {
             association: core.relays.association(),
             traffic,
             resolver: core.resolver.status(),
+            dns: self.role.dns(core),
             commitments: self.role.commitments().iter().map(CommitmentStatus::of).collect(),
+            shards: Vec::new(),
             single: None,
         }
     }
@@ -63,7 +64,7 @@ impl<R: Role> Observed for Pair<R> {
         Page { connections: page.into_iter().map(describe).collect(), more }
     }
 
-    fn relays(&mut self) -> Option<&mut RelaySet> {
+    fn taps(&mut self) -> Option<&mut dyn Taps> {
         Some(&mut self.core.relays)
     }
 

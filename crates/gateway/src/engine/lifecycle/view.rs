@@ -1,7 +1,7 @@
 //! An engine as an observer sees it, between two rounds.
 
-use crate::engine::peers::relay_set::RelaySet;
-use crate::observe::{Counted, Page, TerminalStatus};
+use crate::observe::{Counted, LoopStatus, Page, TerminalStatus};
+use relay::{Tap, Tapped};
 use std::fmt::Debug;
 use std::net::SocketAddr;
 use units::Instant;
@@ -25,11 +25,26 @@ pub(crate) trait Observed: Debug {
     /// since 1970 at the clock's zero.
     fn page(&self, at: (Instant, u64), after: u64, most: usize, only: Option<&str>) -> Page;
 
-    /// Returns the relays, for taps, where there are any.
-    fn relays(&mut self) -> Option<&mut RelaySet>;
+    /// Returns the taps, where there are any.
+    fn taps(&mut self) -> Option<&mut dyn Taps>;
+
+    /// Returns the timeliness of the loops of several shards.
+    fn rounds(&mut self) -> Option<LoopStatus> {
+        None
+    }
 
     /// Whether this gateway is a hub.
     fn is_hub(&self) -> bool;
+}
+
+/// Copies of the payloads of associations, for captures.
+pub(crate) trait Taps {
+    /// Starts or stops copying received and sent payloads.
+    fn set_tap(&mut self, tap: Option<Tap>);
+
+    /// Passes the copied payloads to `take`, with the terminal's name at a hub, and clears them.
+    /// Returns how many payloads were dropped since the tap was set.
+    fn drain_tap(&mut self, take: &mut dyn FnMut(Option<&str>, Tapped<'_>)) -> u64;
 }
 
 /// Returns at most `most` of `all` with a `number` above `after`, in the order of their numbers, and
@@ -90,9 +105,14 @@ impl<'a> EngineView<'a> {
         self.observed.page((self.now, self.epoch_unix_ns), after, most, only)
     }
 
-    /// Returns the relays, for taps, where there are any.
-    pub(crate) fn relays(&mut self) -> Option<&mut RelaySet> {
-        self.observed.relays()
+    /// Returns the taps, where there are any.
+    pub(crate) fn taps(&mut self) -> Option<&mut dyn Taps> {
+        self.observed.taps()
+    }
+
+    /// As [`Observed::rounds`].
+    pub(crate) fn rounds(&mut self) -> Option<LoopStatus> {
+        self.observed.rounds()
     }
 
     /// Whether this gateway is a hub.

@@ -1,7 +1,7 @@
 //! Streams whose connections have ended at a terminal but not at its hub.
 
 use crate::engine::limits::slots::Owner;
-use crate::engine::peers::relay_set::StreamKey;
+use crate::engine::peers::peer::{Peer, StreamKey};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -27,6 +27,12 @@ impl ClosingStreams {
         self.streams.push_back((key, owner));
     }
 
+    /// Gives the streams of the peer `from` the name `to`.
+    pub(crate) fn rename_peer(&mut self, from: Peer, to: Peer) {
+        let its = self.streams.iter_mut().filter(|(key, _)| key.peer == from);
+        its.for_each(|(key, _)| key.peer = to);
+    }
+
     /// Removes streams that have ended, checking a bounded number of them.
     pub(crate) fn review(&mut self, mut is_open: impl FnMut(StreamKey) -> bool) {
         for _ in 0..CHECKS.min(self.streams.len()) {
@@ -46,7 +52,6 @@ impl ClosingStreams {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::peers::relay_set::Peer;
     use relay::{Priority, Relay, RelayConfig, Target};
     use units::{Instant, RngStream};
 

@@ -6,13 +6,14 @@
 //!     └─────this host has lost the address──▶ absent ──it has it again──▶ bound
 //! ```
 
-use crate::engine::host::{DatagramSocket, Host, Sent, Source};
+use crate::engine::host::{DatagramSocket, Host, Sent, SocketId, Source};
 use crate::engine::peers::outgoing::Outgoing;
 use crate::engine::peers::relay_set::RelaySet;
 use crate::report::UdpCounters;
 use crate::{HubAddress, PathSection};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::{AsRawFd, OwnedFd};
 use units::Instant;
 
 /// Maximum number of receive calls in one round.
@@ -145,10 +146,28 @@ impl LinkSocket {
 
     /// Watches the socket as the source with this `number`.
     pub(crate) fn watch(&mut self, host: &mut dyn Host, number: usize) -> io::Result<()> {
-        match &self.udp {
-            Some(udp) => host.watch(udp.id(), Source::Datagrams(number)),
-            None => Ok(()),
+        let Some(udp) = &self.udp else { return Ok(()) };
+        let source = Source::Datagrams(number);
+        udp.neighbours().into_iter().try_for_each(|neighbour| host.watch(neighbour, source))?;
+        host.watch(udp.id(), source)
+    }
+
+    /// Whether an earlier process of this gateway still has associations.
+    pub(crate) fn has_predecessor(&self) -> bool {
+        self.udp.as_ref().is_some_and(|udp| udp.has_predecessor())
+    }
+
+    /// Leaves receiving to the process that replaces this one, with which it is connected by
+    /// `successor`.
+    pub(crate) fn hand_over(&mut self, host: &mut dyn Host, number: usize, successor: OwnedFd) {
+        let Some(udp) = &mut self.udp else { return };
+        let watched = host.watch(SocketId(successor.as_raw_fd()), Source::Datagrams(number));
+        if let Err(error) = watched {
+            tracing::error!(%error, "datagrams of the next process are not received");
         }
+        host.unwatch(udp.id());
+        udp.set_successor(successor);
+        self.readable = true;
     }
 
     /// Rebinds the socket if its interface was replaced. True if the socket has changed or is
@@ -200,8 +219,9 @@ impl LinkSocket {
                 return;
             }
             let Some(udp) = &mut self.udp else { return };
-            let received = udp
-                .receive(&mut |from, datagram| relays.handle_datagram(now, number, from, datagram));
+            let received = udp.receive(&mut |from, datagram, is_last| {
+                relays.handle_datagram(now, number, from, (datagram, is_last))
+            });
             self.readable = match received {
                 Ok(more) => more,
                 Err(error) => {

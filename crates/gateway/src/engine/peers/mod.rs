@@ -9,5 +9,6 @@ pub(crate) mod link_socket;
 pub(crate) mod naming;
 pub(crate) mod outgoing;
 pub(crate) mod paths;
+pub(crate) mod peer;
 pub(crate) mod relay_set;
 pub(crate) mod scheduler_notifier;

@@ -8,15 +8,19 @@
 //!
 //! A connection stays with its path and waits during an outage of it.
 
+mod succession;
+
 use crate::engine::host::{Host, Route};
 use crate::engine::peers::handshake_log::HandshakeLog;
 use crate::engine::peers::naming::{hub_name, is_same};
 use crate::engine::peers::outgoing::Outgoing;
-use association::Entropy;
+use crate::engine::peers::peer::Peer;
+use association::{Entropy, OpenError};
 use relay::health::{HealthCriteria, HealthState, PathSelector};
 use relay::{Event, ReceiveError, Relay, RelayConfig, TransmitBatch};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use succession::{Formers, RelayMaker};
 use units::{BitRate, Instant, Span};
 
 /// Configuration of a path.
@@ -46,9 +50,11 @@ pub(crate) struct Path {
     /// Name of terminal and path; empty if there is only one path.
     pub(crate) label: String,
     pub(crate) relay: Box<Relay>,
+    /// The configuration of its next relay.
+    config: RelayConfig,
     pub(crate) route: Route,
     pub(crate) hub_name: Option<Arc<str>>,
-    name: String,
+    pub(crate) name: String,
     handshake_log: HandshakeLog,
     /// Whether its socket is bound.
     pub(crate) bound: bool,
@@ -65,6 +71,12 @@ impl Path {
         known_as(self.hub_name.as_deref(), self.route.peer)
     }
 
+    /// Sets the maximum rates of sending and receiving.
+    pub(crate) fn set_rates(&mut self, send: Option<BitRate>, receive: Option<BitRate>) {
+        (self.config.send_rate, self.config.receive_rate) = (send, receive);
+        self.relay.set_rates(send, receive);
+    }
+
     /// Returns the hub's address, once it is known.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         Some(self.route.peer).filter(|peer| !peer.ip().is_unspecified())
@@ -78,6 +90,8 @@ pub(crate) struct Paths {
     selector: PathSelector,
     /// Path whose events are polled first.
     turn: usize,
+    formers: Formers,
+    make: RelayMaker,
 }
 
 impl Paths {
@@ -86,25 +100,30 @@ impl Paths {
         plans: Vec<PathPlan>,
         demands: HealthCriteria,
         now: Instant,
-        mut entropy: impl FnMut() -> E,
+        entropy: impl FnMut() -> E + Send + 'static,
     ) -> Self {
+        let mut make = RelayMaker::new(entropy);
         let mut selector = PathSelector::default();
         let all = plans.into_iter().map(|plan| {
             selector.add(plan.priority, plan.weight, demands);
-            let relay = Box::new(Relay::terminal(&plan.relay, now, entropy()));
+            let relay = make.relay(&plan.relay, now);
             let label = if plan.name.is_empty() { String::new() } else { plan.relay.name.clone() };
-            let PathPlan { name, route, hub_name, .. } = plan;
+            let PathPlan { name, relay: config, route, hub_name, .. } = plan;
             let handshake_log = HandshakeLog::default();
-            Path { label, relay, route, hub_name, name, handshake_log, bound: true }
+            Path { label, relay, config, route, hub_name, name, handshake_log, bound: true }
         });
-        Self { all: all.collect(), selector, turn: 0 }
+        let all = all.collect();
+        Self { all, selector, turn: 0, formers: Formers::default(), make }
     }
 
     /// Sets the health criteria, and the time without a message from the hub after which a path is
     /// probed.
     pub(crate) fn set_health(&mut self, demands: HealthCriteria, keep_alive: Span) {
         self.selector.set_demands(demands);
-        self.all.iter_mut().for_each(|path| path.relay.set_keep_alive(keep_alive));
+        for path in &mut self.all {
+            path.config.keep_alive = keep_alive;
+            path.relay.set_keep_alive(keep_alive);
+        }
     }
 
     /// Sets the rates of the path called `name`.
@@ -115,7 +134,7 @@ impl Paths {
         receive: Option<BitRate>,
     ) {
         let its = self.all.iter_mut().filter(|path| path.name == name);
-        its.for_each(|path| path.relay.set_rates(send, receive));
+        its.for_each(|path| path.set_rates(send, receive));
     }
 
     /// Selects the path for a new connection.
@@ -154,9 +173,12 @@ impl Paths {
 
     /// Updates the health of all paths.
     pub(crate) fn review(&mut self, now: Instant) {
+        self.formers.review(now);
         let several = self.all.len() > 1;
         for (number, path) in self.all.iter().enumerate() {
-            let mut seen = path.relay.path_sample();
+            // Until the next process of the hub has responded, the last one shows the path's health.
+            let last = self.formers.of(number).last().filter(|_| !path.relay.is_connected());
+            let mut seen = last.map_or(&path.relay, |last| &last.relay).path_sample();
             seen.answered &= path.bound;
             let Some(health_state) = self.selector.update(now, number, seen) else { continue };
             if several {
@@ -177,16 +199,25 @@ impl Paths {
         }
     }
 
-    /// Handles a datagram received on path `number`; `None` if it is not from its hub.
+    /// Handles a datagram received on path `number`; `None` if it is not from its hub. Unless it
+    /// `is_last`, one for none of its associations may be for another process of this terminal.
     pub(crate) fn handle_datagram(
         &mut self,
         now: Instant,
         number: usize,
         from: SocketAddr,
-        datagram: &mut [u8],
+        (datagram, is_last): (&mut [u8], bool),
     ) -> Option<Result<(), ReceiveError>> {
         let path = self.all.get_mut(number).filter(|path| is_same(path.route.peer, from))?;
-        Some(path.relay.handle_datagram(now, datagram))
+        if path.relay.is_addressed(datagram) {
+            return Some(path.relay.handle_datagram(now, datagram));
+        }
+        let mut formers = self.formers.of(number);
+        Some(match formers.find(|former| former.relay.is_addressed(datagram)) {
+            Some(former) => former.relay.handle_datagram(now, datagram),
+            None if !is_last => Err(ReceiveError::Association(OpenError::Elsewhere)),
+            None => path.relay.handle_datagram(now, datagram),
+        })
     }
 
     /// Writes the datagrams that are due on path `number` into `batch`.
@@ -198,19 +229,24 @@ impl Paths {
     ) -> Option<Outgoing> {
         let path = self.all.get_mut(number)?;
         path.handshake_log.log_unanswered(&path.relay, path.address());
-        let transmit = path.relay.poll_transmit(now, batch)?;
         let destination = path.route.peer;
+        let transmit = path.relay.poll_transmit(now, batch).or_else(|| {
+            self.formers.of(number).find_map(|former| former.relay.poll_transmit(now, batch))
+        })?;
         Some(Outgoing { destination, len: transmit.len, segment_size: transmit.segment_size })
     }
 
-    /// Returns the next event and its path.
-    pub(crate) fn poll_event(&mut self) -> Option<(usize, Event)> {
+    /// Returns the next event and its hub.
+    pub(crate) fn poll_event(&mut self) -> Option<(Peer, Event)> {
+        if let Some((id, event)) = self.formers.poll_event() {
+            return Some((Peer::Former(id), event));
+        }
         let count = self.all.len();
         for offset in 0..count {
             let number = (self.turn + offset) % count;
             if let Some(event) = self.all[number].relay.poll_event() {
                 self.turn = number;
-                return Some((number, event));
+                return Some((Peer::Path(number), event));
             }
         }
         None
@@ -219,7 +255,7 @@ impl Paths {
     /// Returns when the next timer of a path expires.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let relays = self.all.iter().filter_map(|path| path.relay.poll_timeout());
-        relays.chain(self.selector.poll_timeout()).min()
+        relays.chain(self.formers.poll_timeout()).chain(self.selector.poll_timeout()).min()
     }
 
     /// Updates the MTU hints of all paths.
@@ -227,6 +263,9 @@ impl Paths {
         for Path { relay, route, .. } in self.all.iter_mut().filter(|path| path.address().is_some())
         {
             update_mtu_hint(host, relay, route);
+        }
+        for former in &mut self.formers.all {
+            update_mtu_hint(host, &mut former.relay, &self.all[former.path].route);
         }
     }
 }

@@ -7,42 +7,28 @@ mod families;
 mod home;
 mod hub_names;
 mod mtu;
+pub(crate) mod reports;
 mod seen;
 
 use crate::HubSection;
 use crate::config::{for_relay, terminal_of};
+use crate::engine::host::Delivered;
 use crate::engine::limits::client_network::owner;
 use crate::engine::limits::slots::SHARE_OF_FREE;
 use crate::engine::peers::handshake_log::HandshakeLog;
-use crate::engine::peers::naming::plain;
 use crate::engine::peers::outgoing::Outgoing;
 use crate::engine::peers::paths::{PathPlan, Paths};
+use crate::engine::peers::peer::{Peer, StreamKey};
 use crate::state::State;
-use association::Entropy;
+use association::{Entropy, OpenError};
 use relay::health::{HealthCriteria, HealthState};
 use relay::{
-    Event, Hub, Keys, PeerId, Priority, PublicKey, RefuseReason, Registration, Relay, RelayConfig,
-    ResetReason, StreamError, StreamId, Target, TransmitBatch,
+    Event, Hub, Keys, Priority, PublicKey, ReceiveError, RefuseReason, Registration, Relay,
+    RelayConfig, ResetReason, StreamError, Target, TransmitBatch,
 };
 use std::net::SocketAddr;
 use std::sync::Arc;
 use units::{BitRate, Instant, Span};
-
-/// A peer gateway.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Peer {
-    /// A terminal's hub over the path with this number.
-    Path(usize),
-    /// One of a hub's terminals.
-    Terminal(PeerId),
-}
-
-/// A stream and its peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct StreamKey {
-    pub(crate) peer: Peer,
-    pub(crate) stream: StreamId,
-}
 
 /// The relays of a gateway. A stream that is gone takes no bytes and has none, without an error.
 #[derive(Debug)]
@@ -67,7 +53,7 @@ impl RelaySet {
         plans: Vec<PathPlan>,
         demands: HealthCriteria,
         now: Instant,
-        entropy: impl FnMut() -> E,
+        entropy: impl FnMut() -> E + Send + 'static,
     ) -> Self {
         Self {
             side: Side::Terminal(Box::new(Paths::new(plans, demands, now, entropy))),
@@ -218,29 +204,51 @@ impl RelaySet {
         self.with_relay(key, |relay| relay.consume(now, key.stream, count));
     }
 
-    /// Handles a datagram from the network, which need not be well-formed; true if it is from a
-    /// peer. It was received by the link socket `number`, which at a terminal is that of the path.
+    /// Handles a datagram from the network, which need not be well-formed. It was received by the
+    /// link socket `number`, which at a terminal is that of the path. Unless it `is_last`, one of
+    /// an unknown association may be for another process of this gateway.
     pub(crate) fn handle_datagram(
         &mut self,
         now: Instant,
         number: usize,
         from: SocketAddr,
-        datagram: &mut [u8],
-    ) -> bool {
+        (datagram, is_last): (&mut [u8], bool),
+    ) -> Delivered {
         let taken = match &mut self.side {
-            Side::Terminal(paths) => match paths.handle_datagram(now, number, from, datagram) {
-                Some(taken) => taken.map(|()| true),
-                None => {
-                    self.bad_datagrams += 1;
-                    return false;
+            Side::Terminal(paths) => {
+                match paths.handle_datagram(now, number, from, (datagram, is_last)) {
+                    Some(taken) => taken.map(|()| Delivered::Peer),
+                    None => {
+                        self.bad_datagrams += 1;
+                        return Delivered::Unvalidated;
+                    }
                 }
-            },
-            Side::Hub(hub) => hub.handle_datagram(now, from, datagram).map(|peer| peer.is_some()),
+            }
+            Side::Hub(hub) => {
+                hub.set_shared(!is_last);
+                let peer = hub.handle_datagram(now, from, datagram);
+                peer.map(|peer| peer.map_or(Delivered::Unvalidated, |_| Delivered::Peer))
+            }
         };
         taken.unwrap_or_else(|error| {
+            match error {
+                ReceiveError::Association(OpenError::Elsewhere) => return Delivered::OtherProcess,
+                ReceiveError::Association(OpenError::OtherPart { part }) => {
+                    return Delivered::OtherShard(part);
+                }
+                _ => {}
+            }
             self.bad_datagrams += 1;
             self.handshake_log.log_rejected(now, from, &error);
-            false
+            match &self.side {
+                // The process that replaces this hub accepts associations.
+                Side::Hub(hub)
+                    if hub.is_draining() && error == ReceiveError::Association(OpenError::Full) =>
+                {
+                    Delivered::OtherProcess
+                }
+                Side::Hub(_) | Side::Terminal(_) => Delivered::Unvalidated,
+            }
         })
     }
 
@@ -272,8 +280,13 @@ impl RelaySet {
         match &mut self.side {
             Side::Terminal(paths) => {
                 let mut all = paths.all.iter_mut().enumerate();
-                all.find_map(|(number, path)| {
+                let taken = all.find_map(|(number, path)| {
                     Some((Peer::Path(number), path.relay.take_datagram()?))
+                });
+                let first = paths.first();
+                taken.or_else(|| {
+                    let packet = paths.relays_mut().find_map(Relay::take_datagram)?;
+                    Some((Peer::Path(first), packet))
                 })
             }
             Side::Hub(hub) => {
@@ -294,7 +307,7 @@ impl RelaySet {
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         match &mut self.side {
             Side::Terminal(paths) => {
-                paths.all.iter_mut().for_each(|path| path.relay.handle_timeout(now));
+                paths.relays_mut().for_each(|relay| relay.handle_timeout(now));
             }
             Side::Hub(hub) => hub.handle_timeout(now),
         }
@@ -303,47 +316,45 @@ impl RelaySet {
     /// Returns the next event and its peer.
     pub(crate) fn poll_event(&mut self) -> Option<(Peer, Event)> {
         match &mut self.side {
-            Side::Terminal(paths) => {
-                paths.poll_event().map(|(number, event)| (Peer::Path(number), event))
-            }
+            Side::Terminal(paths) => paths.poll_event(),
             Side::Hub(hub) => hub.poll_event().map(|(peer, event)| (Peer::Terminal(peer), event)),
-        }
-    }
-
-    /// Returns the name of a terminal, with keys that of its key; empty if there is none.
-    pub(crate) fn name(&self, peer: Peer) -> &str {
-        match (&self.side, peer) {
-            (Side::Hub(hub), Peer::Terminal(peer)) => hub.name(peer).unwrap_or_default(),
-            (Side::Hub(_), Peer::Path(_)) | (Side::Terminal(_), _) => "",
-        }
-    }
-
-    /// Describes a peer for the log: its name, number and address, while it is connected.
-    pub(crate) fn describe(&self, peer: Peer) -> String {
-        match (&self.side, peer) {
-            (Side::Hub(hub), Peer::Terminal(peer)) => match (hub.name(peer), hub.address(peer)) {
-                // Without keys the name is unauthenticated.
-                (Some(name), Some(address)) => {
-                    format!("{} ({peer}) at {}", name.escape_debug(), plain(address))
-                }
-                (_, _) => peer.to_string(),
-            },
-            (Side::Terminal(paths), Peer::Path(number)) => match paths.all.get(number) {
-                Some(path) => path.cache_key(),
-                None => "unknown".into(),
-            },
-            (Side::Hub(_), Peer::Path(_)) | (Side::Terminal(_), Peer::Terminal(_)) => {
-                "unknown".into()
-            }
         }
     }
 
     /// Ends all sessions in order, with the peers that support that.
     pub(crate) fn drain(&mut self) {
         match &mut self.side {
-            Side::Terminal(paths) => paths.all.iter_mut().for_each(|path| path.relay.drain()),
+            Side::Terminal(paths) => paths.relays_mut().for_each(Relay::drain),
             Side::Hub(hub) => hub.drain(),
         }
+    }
+
+    /// Leaves new streams to the process that replaces this one, at a hub; repeated until
+    /// [`RelaySet::has_drained`].
+    pub(crate) fn hand_over(&mut self) {
+        if let Side::Hub(hub) = &mut self.side {
+            hub.hand_over();
+        }
+    }
+
+    /// Whether the process that replaces this one can be connected while this one still has
+    /// streams. A hub always can.
+    pub(crate) fn can_overlap(&self) -> bool {
+        match &self.side {
+            Side::Terminal(paths) => paths
+                .all
+                .iter()
+                .all(|path| path.relay.can_overlap() || path.relay.statistics().streams == 0),
+            Side::Hub(_) => true,
+        }
+    }
+
+    /// Begins another association with the next hub that ends its session because another process
+    /// continues. Returns the hub, and by which name the existing streams have it from now on.
+    pub(crate) fn poll_succession(&mut self, now: Instant) -> Option<(Peer, Peer)> {
+        let Side::Terminal(paths) = &mut self.side else { return None };
+        let (number, former) = paths.poll_succession(now)?;
+        Some((Peer::Path(number), Peer::Former(former)))
     }
 
     /// Whether the sessions have ended in order. Peers that do not respond, or do not support an
@@ -351,7 +362,7 @@ impl RelaySet {
     pub(crate) fn has_drained(&self) -> bool {
         let is_over = |relay: &Relay| relay.has_drained() || !relay.is_answered();
         match &self.side {
-            Side::Terminal(paths) => paths.all.iter().all(|path| is_over(&path.relay)),
+            Side::Terminal(paths) => paths.relays().all(is_over),
             Side::Hub(hub) => hub.relays().all(|(_, relay)| is_over(relay)),
         }
     }
@@ -360,7 +371,7 @@ impl RelaySet {
     /// gone.
     pub(crate) fn close(&mut self, now: Instant) {
         match &mut self.side {
-            Side::Terminal(paths) => paths.all.iter_mut().for_each(|path| path.relay.close(now)),
+            Side::Terminal(paths) => paths.relays_mut().for_each(|relay| relay.close(now)),
             Side::Hub(hub) => hub.close(now),
         }
     }
@@ -371,7 +382,7 @@ impl RelaySet {
         match &mut self.side {
             Side::Terminal(paths) => {
                 let unnamed = paths.all.iter_mut().filter(|path| path.label.is_empty());
-                unnamed.for_each(|path| path.relay.set_rates(send, receive));
+                unnamed.for_each(|path| path.set_rates(send, receive));
             }
             Side::Hub(hub) => hub.set_rates(send, receive),
         }
@@ -448,8 +459,12 @@ impl RelaySet {
             (Side::Terminal(paths), Peer::Path(number)) => {
                 paths.all.get_mut(number).map(|path| &mut *path.relay)
             }
+            (Side::Terminal(paths), Peer::Former(id)) => {
+                paths.former(id).map(|former| &mut *former.relay)
+            }
             (Side::Hub(hub), Peer::Terminal(peer)) => hub.peer(peer),
-            (Side::Terminal(_), Peer::Terminal(_)) | (Side::Hub(_), Peer::Path(_)) => None,
+            (Side::Terminal(_), Peer::Terminal(_))
+            | (Side::Hub(_), Peer::Path(_) | Peer::Former(_)) => None,
         }
     }
 

@@ -407,7 +407,11 @@ impl Machine for Single {
                 pair.ready(side, readable || error, writable || error);
                 self.queue(index);
             }
-            Source::Datagrams(_) | Source::Names | Source::HeldSyns | Source::Packets => {}
+            Source::Datagrams(_)
+            | Source::NameQueries(_)
+            | Source::Names
+            | Source::HeldSyns
+            | Source::Packets => {}
         }
     }
 

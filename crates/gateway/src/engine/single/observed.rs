@@ -3,8 +3,7 @@
 use super::Single;
 use super::pair::Pair;
 use crate::Config;
-use crate::engine::lifecycle::view::{Observed, page_of};
-use crate::engine::peers::relay_set::RelaySet;
+use crate::engine::lifecycle::view::{Observed, Taps, page_of};
 use crate::observe::{
     AssociationCounters, ConnectionStatus, Counted, Page, ResolverStatus, TerminalStatus,
 };
@@ -33,7 +32,9 @@ impl Observed for Single {
             association: AssociationCounters::default(),
             traffic: Traffic::default(),
             resolver: ResolverStatus::default(),
+            dns: None,
             commitments: Vec::new(),
+            shards: Vec::new(),
             single: Some(self.report.clone()),
         }
     }
@@ -75,7 +76,7 @@ impl Observed for Single {
         Page { connections: page.iter().map(describe).collect(), more }
     }
 
-    fn relays(&mut self) -> Option<&mut RelaySet> {
+    fn taps(&mut self) -> Option<&mut dyn Taps> {
         None
     }
 

@@ -2,7 +2,7 @@
 
 use super::Terminal;
 use crate::engine::accept::stage::{TerminalCore, TerminalStage};
-use crate::engine::peers::relay_set::Peer;
+use crate::engine::peers::peer::Peer;
 use crate::proxy::RefuseReason;
 use relay::DisconnectReason;
 use units::Instant;

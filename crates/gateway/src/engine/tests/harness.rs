@@ -1,6 +1,6 @@
 //! A hub and a terminal, each on its own thread, and SOCKS5 clients.
 
-use crate::{Addresses, Config, Gateway, Report, Stop};
+use crate::{Addresses, Config, Gateway, Report, ShardedHub, Stop};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
@@ -37,11 +37,17 @@ impl Running {
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let name = format!("bentpipe-{}-reload-{number}.toml", std::process::id());
         let file = std::env::temp_dir().join(name);
-        let gateway = Gateway::open(&config).unwrap().reloading_from(file.clone());
-        let addresses = gateway.addresses().clone();
+        type Run = Box<dyn FnOnce(&Stop) -> Result<Report, crate::Error> + Send>;
+        let (addresses, run): (Addresses, Run) = if config.shards() > 1 {
+            let hub = ShardedHub::open(&config).unwrap().reloading_from(file.clone());
+            (hub.addresses().clone(), Box::new(move |stop| hub.run(stop)))
+        } else {
+            let gateway = Gateway::open(&config).unwrap().reloading_from(file.clone());
+            (gateway.addresses().clone(), Box::new(move |stop| gateway.run(stop)))
+        };
         let handle = stop.clone();
         let thread = std::thread::spawn(move || {
-            let report = gateway.run(&handle).unwrap();
+            let report = run(&handle).unwrap();
             tracing::info!("{}", crate::to_json(&report).unwrap());
             report
         });

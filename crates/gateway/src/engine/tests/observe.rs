@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A pair whose gateways have control sockets in a folder of the test.
@@ -15,7 +15,16 @@ struct Observed {
 }
 
 /// A folder that is removed on drop.
-struct Folder(PathBuf);
+pub(super) struct Folder(pub(super) PathBuf);
+
+impl Folder {
+    pub(super) fn of_test(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("bentpipe-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+}
 
 impl Drop for Folder {
     fn drop(&mut self) {
@@ -25,22 +34,19 @@ impl Drop for Folder {
 
 impl Observed {
     fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("bentpipe-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&folder);
+        let folder = Folder::of_test(name);
         let more = |who: &str| {
             format!(
                 "[control]\nsocket = \"{}/{who}.sock\"\n[metrics]\nlisten = \"127.0.0.1:0\"\n",
-                folder.display()
+                folder.0.display()
             )
         };
         let terminal = format!("name = \"boat\"\n{}", more("boat"));
-        Self { pair: Pair::with(&terminal, &more("hub")), folder: Folder(folder) }
+        Self { pair: Pair::with(&terminal, &more("hub")), folder }
     }
 
     fn control(&self, who: &str) -> Client {
-        let stream = UnixStream::connect(self.folder.0.join(format!("{who}.sock"))).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        Client(BufReader::new(stream))
+        Client::connect(&self.folder.0.join(format!("{who}.sock")))
     }
 
     fn metrics(&self) -> TcpStream {
@@ -54,9 +60,19 @@ impl Observed {
     }
 }
 
-struct Client(BufReader<UnixStream>);
+pub(super) struct Client(BufReader<UnixStream>);
 
 impl Client {
+    pub(super) fn connect(path: &Path) -> Self {
+        let stream = UnixStream::connect(path).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        Self(BufReader::new(stream))
+    }
+
+    pub(super) fn read_to_end(&mut self, into: &mut Vec<u8>) {
+        self.0.read_to_end(into).unwrap();
+    }
+
     fn say(&mut self, line: &str) {
         self.0.get_mut().write_all(line.as_bytes()).unwrap();
     }
@@ -67,7 +83,7 @@ impl Client {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
 
-    fn ask(&mut self, question: &str) -> Value {
+    pub(super) fn ask(&mut self, question: &str) -> Value {
         self.say(&format!("{question}\n"));
         self.hear()
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-fn key() -> PrivateKey {
+pub(super) fn key() -> PrivateKey {
     PrivateKey::generate(&mut SystemEntropy)
 }
 
@@ -25,7 +25,7 @@ fn hub(listen: &str, own: &PrivateKey, boat: &PrivateKey) -> Running {
 }
 
 /// Starts a terminal that expects the hub at `peer` to have the key `hub`.
-fn terminal(peer: SocketAddr, own: &PrivateKey, hub: &PrivateKey) -> Running {
+pub(super) fn terminal(peer: SocketAddr, own: &PrivateKey, hub: &PrivateKey) -> Running {
     Running::start(&format!(
         "role = \"terminal\"\nname = \"impostor\"\nprivate_key = \"{}\"\n[link]\n\
          peer = \"{peer}\"\nlisten = \"127.0.0.1:0\"\npeer_public_key = \"{}\"\n{RATES}\
@@ -127,7 +127,7 @@ fn a_terminal_that_is_struck_off_the_list_is_out_and_others_go_on() {
 }
 
 /// Connects to `server` by the SOCKS5 proxy at `proxy`.
-fn connect_by(proxy: SocketAddr, server: SocketAddr) -> TcpStream {
+pub(super) fn connect_by(proxy: SocketAddr, server: SocketAddr) -> TcpStream {
     let SocketAddr::V4(server) = server else { panic!("a server on IPv4") };
     let mut stream = open(proxy);
     stream.write_all(&[5, 1, 0, 5, 1, 0, 1]).unwrap();
@@ -139,14 +139,14 @@ fn connect_by(proxy: SocketAddr, server: SocketAddr) -> TcpStream {
 }
 
 /// A NAT between terminal and hub, which changes the terminal's address on request.
-struct Nat {
-    address: SocketAddr,
-    outside: Arc<AtomicUsize>,
+pub(super) struct Nat {
+    pub(super) address: SocketAddr,
+    pub(super) outside: Arc<AtomicUsize>,
     stop: Arc<AtomicBool>,
 }
 
 impl Nat {
-    fn before(hub: SocketAddr) -> Self {
+    pub(super) fn before(hub: SocketAddr) -> Self {
         let bind = || {
             let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
             socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();

@@ -1,7 +1,7 @@
 //! Causes of the ends of connections, of which each is logged if configured.
 
 use crate::engine::limits::rates::QuotaOwner;
-use crate::engine::peers::relay_set::StreamKey;
+use crate::engine::peers::peer::StreamKey;
 use crate::engine::transfer::connection::{Connection, Stage};
 use crate::engine::transfer::connections::Core;
 use crate::logging::CONNECTIONS;

@@ -2,7 +2,7 @@
 
 use crate::engine::host::{Readiness, Socket};
 use crate::engine::limits::rates::QuotaOwner;
-use crate::engine::peers::relay_set::StreamKey;
+use crate::engine::peers::peer::StreamKey;
 use crate::engine::resolver::QueryId;
 use crate::engine::transfer::close_cause::CloseCause;
 use crate::engine::transfer::connection_info::ConnectionInfo;

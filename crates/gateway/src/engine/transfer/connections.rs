@@ -1,12 +1,14 @@
 //! Table of connections, their turns and their ends.
 
 use crate::Limits;
+use crate::dns::AddressNames;
 use crate::engine::defect::{self, Defect};
 use crate::engine::host::{Close, Host, Socket, Source};
 use crate::engine::limits::rates::Quotas;
 use crate::engine::limits::slots::{SlotPool, SlotTable};
 use crate::engine::peers::closing_streams::ClosingStreams;
-use crate::engine::peers::relay_set::{Peer, RelaySet, StreamKey};
+use crate::engine::peers::peer::{Peer, StreamKey};
+use crate::engine::peers::relay_set::RelaySet;
 use crate::engine::platform::Platform;
 use crate::engine::resolver::Resolver;
 use crate::engine::transfer::close_cause::{CloseCause, ConnectionLog};
@@ -44,6 +46,8 @@ pub(crate) struct Core<S> {
     /// Rates of new connections of each terminal or client.
     pub(crate) quotas: Quotas,
     pub(crate) resolver: Resolver,
+    /// Names of addresses, at a terminal with a DNS forwarder.
+    pub(crate) names: AddressNames,
     /// Time of the last call.
     pub(crate) now: Instant,
     /// Whether a connection has closed since accepting was paused.
@@ -80,6 +84,7 @@ impl<S: Stage> Core<S> {
             deadlines: Deadlines::default(),
             quotas: Quotas::default(),
             resolver: Resolver::new(platform.lookups),
+            names: AddressNames::default(),
             now,
             room_again: false,
             draining: false,
@@ -137,6 +142,18 @@ impl<S: Stage> Core<S> {
     pub(crate) fn connections_to(&self, peer: Peer) -> Vec<usize> {
         let streams = self.streams.iter().filter(|(key, _)| key.peer == peer);
         streams.map(|(_, &index)| index).collect()
+    }
+
+    /// Gives the streams of the peer `from` the name `to`.
+    pub(crate) fn rename_peer(&mut self, from: Peer, to: Peer) {
+        for index in self.connections_to(from) {
+            if let Some(key) = &mut self.connections[index].key {
+                self.streams.remove(key);
+                key.peer = to;
+                self.streams.insert(*key, index);
+            }
+        }
+        self.closing.rename_peer(from, to);
     }
 
     /// Assigns a stream to the connection.

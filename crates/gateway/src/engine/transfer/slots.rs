@@ -2,11 +2,11 @@
 
 use crate::engine::limits::rates::QuotaOwner;
 use crate::engine::limits::slots::{Full, IDLE, Owner, RECLAIMED};
-use crate::engine::peers::relay_set::StreamKey;
+use crate::engine::peers::peer::StreamKey;
 use crate::engine::transfer::connection::Stage;
 use crate::engine::transfer::connections::Core;
 use crate::proxy::RefuseReason;
-use relay::{ResetReason, Target};
+use relay::{Destination, ResetReason, Target};
 use std::sync::Arc;
 use units::Instant;
 
@@ -73,8 +73,12 @@ impl<S: Stage> Core<S> {
         &mut self,
         now: Instant,
         owner: &Owner<Arc<str>>,
-        target: Target,
+        mut target: Target,
     ) -> Result<StreamKey, RefuseReason> {
+        if let Destination::Address(address) = target.destination {
+            let destination = self.names.destination(now, address);
+            target.destination = destination.ok_or(RefuseReason::NameNotFound)?;
+        }
         let held = self.slots.table.held_by(owner) + self.closing.count(owner);
         let opened = self.relays.open(now, target, held);
         if opened == Err(RefuseReason::Limit) {

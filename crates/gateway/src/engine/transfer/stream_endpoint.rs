@@ -1,6 +1,7 @@
 //! A relay's stream as an end of a connection.
 
-use crate::engine::peers::relay_set::{RelaySet, StreamKey};
+use crate::engine::peers::peer::StreamKey;
+use crate::engine::peers::relay_set::RelaySet;
 use crate::engine::transfer::last_bytes::LastSink;
 use crate::engine::transfer::pipe::Sink;
 use crate::engine::transfer::splice::Stream;

@@ -13,7 +13,7 @@ use super::histogram::BOUNDS_MICROS;
 use super::{Histogram, Status};
 use std::borrow::Cow;
 use std::fmt::Write;
-use table::{Kind, TIMES, WHOLE, WORDED, Worded};
+use table::{Kind, SHARDS, TIMES, WHOLE, WORDED, Worded};
 use terminal_table::EACH;
 
 /// Format of metrics.
@@ -56,6 +56,7 @@ pub(super) fn render(status: &Status, format: Format) -> String {
     for &(name, help, histogram) in TIMES {
         page.metric(name, Kind::Histogram, help, |page, name| page.times(name, histogram(status)));
     }
+    page.releases(status);
     for &(name, kind, help, value) in EACH {
         page.metric(name, kind, help, |page, name| {
             for terminal in &status.terminals {
@@ -64,6 +65,16 @@ pub(super) fn render(status: &Status, format: Format) -> String {
                 }
             }
         });
+    }
+    for &(name, kind, help, value) in SHARDS {
+        let shards = &status.counted.shards;
+        if !shards.is_empty() {
+            page.metric(name, kind, help, |page, name| {
+                for shard in shards {
+                    page.sample(name, &[("shard", &shard.shard.to_string())], value(shard));
+                }
+            });
+        }
     }
     if format == Format::Open {
         page.text.push_str("# EOF\n");
@@ -145,6 +156,21 @@ impl Page {
             ("controller", gateway.controller),
         ];
         self.sample(name, &labels, 1.0);
+    }
+
+    fn releases(&mut self, status: &Status) {
+        let name = "bentpipe_terminal_info";
+        self.head(name, Kind::Gauge, "The version that a terminal reports; 1.");
+        for terminal in &status.terminals {
+            let Some(report) = &terminal.report else { continue };
+            let (terminal, path) = match terminal.terminal.split_once('/') {
+                Some((terminal, path)) => (terminal, Some(("path", path))),
+                None => (&*terminal.terminal, None),
+            };
+            let labels = [("terminal", terminal), ("version", &report.version)];
+            let labels: Vec<(&str, &str)> = labels.into_iter().chain(path).collect();
+            self.sample(name, &labels, 1.0);
+        }
     }
 
     fn times(&mut self, name: &str, histogram: &Histogram) {

@@ -3,7 +3,7 @@
 //! A new counter has a line here. Names are in base units (seconds, bytes), counters end in
 //! `_total`, and labels have few values: connected terminals, and fixed words.
 
-use super::super::{CommitmentStatus, Histogram, Status, TerminalStatus};
+use super::super::{CommitmentStatus, Histogram, ShardStatus, Status, TerminalStatus};
 
 /// Type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub(super) struct Worded {
     pub(super) label: &'static str,
     pub(super) values: fn(&Status) -> Vec<(&'static str, u64)>,
 }
+/// A metric of each shard of a hub, with the label `shard`.
+pub(super) type OfShard = (&'static str, Kind, &'static str, fn(&ShardStatus) -> f64);
 /// A histogram of durations.
 pub(super) type Times = (&'static str, &'static str, fn(&Status) -> &Histogram);
 
@@ -85,6 +87,36 @@ pub(super) const WHOLE: &[Whole] = &[
     }),
     ("bentpipe_resolver_cached_names", Gauge, "Names in the cache.", |s| {
         num(s.counted.resolver.cached)
+    }),
+    ("bentpipe_dns_queries_total", Counter, "Messages to the DNS forwarder.", |s| {
+        s.counted.dns.as_ref().map(|dns| dns.queries as f64)
+    }),
+    ("bentpipe_dns_cache_hits_total", Counter, "DNS responses from the cache.", |s| {
+        s.counted.dns.as_ref().map(|dns| dns.hits as f64)
+    }),
+    ("bentpipe_dns_stale_responses_total", Counter, "Expired DNS responses.", |s| {
+        s.counted.dns.as_ref().map(|dns| dns.stale as f64)
+    }),
+    ("bentpipe_dns_lookups_total", Counter, "DNS look-ups at the hub.", |s| {
+        s.counted.dns.as_ref().map(|dns| dns.lookups as f64)
+    }),
+    ("bentpipe_dns_prefetches_total", Counter, "DNS look-ups before a response expires.", |s| {
+        s.counted.dns.as_ref().map(|dns| dns.prefetches as f64)
+    }),
+    ("bentpipe_dns_placeholders_total", Counter, "DNS responses with placeholders.", |s| {
+        s.counted.dns.as_ref().map(|dns| dns.placeholders as f64)
+    }),
+    ("bentpipe_dns_opened_by_name_total", Counter, "Connections opened by name at the hub.", |s| {
+        s.counted.dns.as_ref().map(|dns| dns.opened_by_name as f64)
+    }),
+    ("bentpipe_dns_lookups_in_flight", Gauge, "DNS look-ups in flight.", |s| {
+        s.counted.dns.as_ref().map(|dns| dns.in_flight as f64)
+    }),
+    ("bentpipe_dns_cached_responses", Gauge, "DNS responses in the cache.", |s| {
+        s.counted.dns.as_ref().map(|dns| dns.cached as f64)
+    }),
+    ("bentpipe_dns_cache_bytes", Gauge, "Memory of the DNS cache.", |s| {
+        s.counted.dns.as_ref().map(|dns| dns.cache_bytes as f64)
     }),
     ("bentpipe_proxy_bad_requests_total", Counter, "Malformed proxy requests.", |s| {
         num(s.counted.connections.bad_requests)
@@ -288,6 +320,22 @@ pub(super) const WORDED: &[Worded] = &[
         },
     },
     Worded {
+        name: "bentpipe_dns_failures_total",
+        kind: Counter,
+        help: "DNS queries and look-ups without a response, by reason.",
+        label: "reason",
+        values: |s| {
+            let Some(dns) = &s.counted.dns else { return Vec::new() };
+            vec![
+                ("failed", dns.failures - dns.timeouts.min(dns.failures)),
+                ("timed_out", dns.timeouts),
+                ("refused", dns.refused),
+                ("bad_query", dns.bad_queries),
+                ("bad_response", dns.bad_responses),
+            ]
+        },
+    },
+    Worded {
         name: "bentpipe_connections_ended_total",
         kind: Counter,
         help: "Connections ended, by cause.",
@@ -403,3 +451,21 @@ fn opt(value: Option<u64>) -> Option<f64> {
 fn words(map: &std::collections::BTreeMap<&'static str, u64>) -> Vec<(&'static str, u64)> {
     map.iter().map(|(&word, &count)| (word, count)).collect()
 }
+
+pub(super) const SHARDS: &[OfShard] = &[
+    ("bentpipe_shard_terminals", Gauge, "Connected terminals of a shard.", |s| s.terminals as f64),
+    ("bentpipe_shard_connections", Gauge, "Open connections of a shard.", |s| s.connections as f64),
+    ("bentpipe_shard_cpu_seconds_total", Counter, "Processor time of a shard.", |s| s.cpu_seconds),
+    ("bentpipe_shard_datagrams_received_total", Counter, "Datagrams of a shard's socket.", |s| {
+        s.datagrams_received as f64
+    }),
+    (
+        "bentpipe_shard_handed_over_total",
+        Counter,
+        "Datagrams for a shard that others have received.",
+        |s| s.datagrams_handed_over as f64,
+    ),
+    ("bentpipe_shard_hand_over_drops_total", Counter, "Of these, dropped: it was busy.", |s| {
+        s.hand_over_drops as f64
+    }),
+];

@@ -68,6 +68,51 @@ pub(super) const EACH: &[Each] = &[
         "Confirmed rate of the path.",
         |t| t.confirmed_rate_bits_per_second.map(|bits| bits as f64 / 8.0),
     ),
+    (
+        "bentpipe_terminal_start_time_seconds",
+        Gauge,
+        "Start of the terminal's process, seconds since 1970, as it reports.",
+        |t| t.report.as_ref().map(|report| report.started_unix_seconds as f64),
+    ),
+    (
+        "bentpipe_terminal_reported_paths_down",
+        Gauge,
+        "Number of paths that the terminal does not use for new connections, as it reports.",
+        |t| {
+            let paths = &t.report.as_ref()?.paths;
+            Some(paths.iter().filter(|path| path.health != "well").count() as f64)
+        },
+    ),
+    (
+        "bentpipe_terminal_reported_connections",
+        Gauge,
+        "Open connections of the terminal, as it reports.",
+        |t| t.report.as_ref().map(|report| report.connections as f64),
+    ),
+    (
+        "bentpipe_terminal_reported_connections_opened_total",
+        Counter,
+        "Connections that the terminal has opened, as it reports.",
+        |t| t.report.as_ref().map(|report| report.connections_opened as f64),
+    ),
+    (
+        "bentpipe_terminal_reported_connections_refused_total",
+        Counter,
+        "Connections that the terminal has refused, as it reports.",
+        |t| t.report.as_ref().map(|report| report.connections_refused as f64),
+    ),
+    (
+        "bentpipe_terminal_reported_connections_lost_total",
+        Counter,
+        "Connections that the terminal has lost with a session, as it reports.",
+        |t| t.report.as_ref().map(|report| report.connections_lost as f64),
+    ),
+    (
+        "bentpipe_terminal_reported_datagrams_dropped_total",
+        Counter,
+        "Datagrams that the terminal has dropped, as it reports.",
+        |t| t.report.as_ref().map(|report| report.datagrams_dropped as f64),
+    ),
     ("bentpipe_terminal_mtu_bytes", Gauge, "Largest IP packet sent.", |t| num(t.mtu_bytes)),
     ("bentpipe_terminal_streams", Gauge, "Number of streams.", |t| num(t.streams)),
     ("bentpipe_terminal_outstanding_bytes", Gauge, "Unacknowledged payload.", |t| {

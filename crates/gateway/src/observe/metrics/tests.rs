@@ -2,7 +2,7 @@
 
 use super::super::{
     AssociationCounters, CommitmentStatus, Counted, GatewayStatus, LoopStatus, PathCounters,
-    ProcessStatus, TerminalStatus,
+    ProcessStatus, ReportStatus, TerminalStatus,
 };
 use super::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,6 +39,12 @@ fn terminal(name: &str) -> TerminalStatus {
         receive_credit_bytes: 5,
         receive_limit_bytes: 6,
         receive_memory_bytes: 7,
+        report: Some(ReportStatus::new(relay::TerminalReport {
+            release: "0.2.0".into(),
+            started_unix_s: 1_800_000_000,
+            paths: vec![relay::ReportedPath { state: 3, failures: 1, name: "geo".into() }],
+            ..relay::TerminalReport::default()
+        })),
         counters: PathCounters { data_sent: u64::from(u32::MAX) * 9, ..PathCounters::default() },
     }
 }
@@ -77,11 +83,21 @@ pub(crate) fn example() -> Status {
                 refused: 2,
                 ..Default::default()
             },
+            dns: Some(crate::observe::DnsStatus { queries: 9, stale: 3, ..Default::default() }),
             commitments: vec![CommitmentStatus {
                 direction: "down",
                 plan: None,
                 committed_bits_per_second: 24_000_000,
                 max_bits_per_second: 19_000_000,
+            }],
+            shards: vec![crate::observe::ShardStatus {
+                shard: 0,
+                terminals: 2,
+                connections: 1,
+                cpu_seconds: 0.5,
+                datagrams_received: 9,
+                datagrams_handed_over: 3,
+                hand_over_drops: 0,
             }],
             single: None,
         },
@@ -207,6 +223,27 @@ fn promtool_accepts_the_metrics() {
 const DASHBOARD: &str = include_str!("../../../../../contrib/grafana/bentpipe.json");
 const RULES: &str = include_str!("../../../../../contrib/prometheus/bentpipe.rules.yml");
 
+const ALERTS: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../contrib/prometheus/bentpipe.rules.test.yml");
+
+/// Alerts fire in prepared failures and not at a healthy pair, by Prometheus' own evaluation.
+#[test]
+fn alerts_fire_in_prepared_failures() {
+    let alerts = RULES.lines().filter_map(|line| line.trim().strip_prefix("- alert: "));
+    let tests = std::fs::read_to_string(ALERTS).unwrap();
+    for alert in alerts {
+        let count = tests.matches(&format!("alertname: {alert}")).count();
+        assert!(count >= 3, "{alert} has no test that it fires");
+    }
+    let tested = std::process::Command::new("promtool").args(["test", "rules", ALERTS]).output();
+    let Ok(tested) = tested else {
+        eprintln!("skipped: this machine has no promtool");
+        return;
+    };
+    let output = String::from_utf8_lossy(&tested.stderr) + String::from_utf8_lossy(&tested.stdout);
+    assert!(tested.status.success(), "{output}");
+}
+
 /// The names of metrics that are not deprecated: those of HELP lines, and of a histogram's parts.
 fn known() -> BTreeSet<String> {
     let page = render(&example(), Format::Text);
@@ -251,11 +288,12 @@ fn dashboard_and_alerts_name_metrics_that_exist() {
 }
 
 /// The pages that name metrics.
-const PAGES: [&str; 4] = [
+const PAGES: [&str; 5] = [
     include_str!("../../../../../docs/guide/monitoring.md"),
     include_str!("../../../../../docs/guide/plans.md"),
     include_str!("../../../../../docs/guide/failover.md"),
     include_str!("../../../../../docs/guide/multi-access.md"),
+    include_str!("../../../../../docs/guide/tuning.md"),
 ];
 
 #[test]

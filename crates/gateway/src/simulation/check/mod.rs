@@ -14,8 +14,8 @@ use units::Span;
 /// terminal, by timers of this order.
 const LINGER: Span = Span::from_secs(300);
 /// Descriptors of a gateway other than those of connections: the reserved one, and a UDP socket for
-/// each of at most two paths.
-const OWN_DESCRIPTORS: usize = 3;
+/// each of at most two paths and for DNS.
+const OWN_DESCRIPTORS: usize = 4;
 
 /// Waits until all resources of connections are released.
 ///
@@ -35,6 +35,10 @@ pub(super) fn all_released(world: &mut World) -> Result<(), String> {
         return Err(format!("resources not released: {:?}", world.held()));
     }
     let net = world.net.net();
+    let names = &net.name_service;
+    if names.replies > names.queries {
+        return Err(format!("{} DNS queries have {} replies", names.queries, names.replies));
+    }
     for (number, node) in net.nodes.iter().enumerate() {
         if node.open > OWN_DESCRIPTORS || !node.lookups.is_empty() {
             return Err(format!(

@@ -127,6 +127,7 @@ fn options(rng: &mut RngStream, addresses: &mut RngStream, rate: BitRate) -> Opt
         delay: Span::from_millis([20, 150, 300][rng.below(3) as usize]),
         ipv6: addresses.chance(IPV6),
         uses_client_address: addresses.chance(0.4),
+        dns: false,
     }
 }
 

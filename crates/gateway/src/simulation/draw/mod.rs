@@ -77,12 +77,17 @@ impl Storm {
         let mut rng = RngStream::new(seed, 0, "gateway/simulation/storm");
         let rng = &mut rng;
         let mut addresses = RngStream::new(seed, 0, "gateway/simulation/addresses");
-        let options = options(rng, &mut addresses);
+        let mut names = RngStream::new(seed, 0, "gateway/simulation/names");
+        let mut options = options(rng, &mut addresses);
+        options.dns = options.layout != Layout::Single && names.chance(0.4);
         let reloaded = reloaded(rng, &options);
         let delay = options.delay;
         let site = Site::new(rng, &options, &reloaded, |rng, rate| trouble::link(rng, rate, delay));
         let faults_end = Instant::ZERO + Span::from_secs(6 + rng.below(10));
-        let (acts, harsh) = trouble::acts(rng, &site, faults_end);
+        let (mut acts, harsh) = trouble::acts(rng, &site, faults_end);
+        if options.dns {
+            trouble::add_queries(&mut names, &mut acts, &site, faults_end);
+        }
         let acts = acts.into_iter().map(|(at, act)| (at, act.within(&options))).collect();
         let budget = options.rates[1].bytes_in(Span::from_secs(10)).min(1_500_000);
         let count = 2 + rng.below(22);
@@ -139,6 +144,9 @@ impl Storm {
             net.room = self.room;
             net.faults = self.faults.clone();
             net.names = self.names.clone();
+            if self.options.dns {
+                net.servers.insert(site::NAME_SERVER, (Answer::Accept, NO_TASK));
+            }
             for (address, answer) in &self.dead {
                 net.servers.insert(*address, (*answer, NO_TASK));
             }
@@ -239,6 +247,7 @@ fn options(rng: &mut RngStream, addresses: &mut RngStream) -> Options {
         delay: Span::from_millis([5, 40, 280, 600][rng.below(4) as usize]),
         ipv6: addresses.chance(IPV6),
         uses_client_address: addresses.chance(0.4),
+        dns: false,
     }
 }
 

@@ -8,8 +8,12 @@
 
 use crate::simulation::net::link::{Link, headers};
 use crate::{PrivateKey, PublicKey};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use units::{BitRate, RngStream, Span};
+
+/// The name server of terminals' DNS forwarders.
+pub(in crate::simulation) const NAME_SERVER: SocketAddr =
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 253)), 53);
 
 /// The arrangement of gateways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +53,8 @@ pub(in crate::simulation) struct Options {
     pub(in crate::simulation) ipv6: bool,
     /// The hubs use the clients' addresses as source addresses.
     pub(in crate::simulation) uses_client_address: bool,
+    /// Terminals answer DNS.
+    pub(in crate::simulation) dns: bool,
 }
 
 /// Gateways and links; the first nodes are those with clients.
@@ -233,6 +239,9 @@ fn terminal(options: &Options, number: usize, keys: &[PrivateKey]) -> String {
     let [unreachable, full] = options.fail;
     text += &format!("[fail]\nunreachable = \"{unreachable}\"\nfull = \"{full}\"\n");
     text += "[socks5]\nlisten = \"127.0.0.1:1080\"\n[connect]\nlisten = \"127.0.0.1:8080\"\n";
+    if options.dns {
+        text += "[dns]\nlisten = \"127.0.0.1:53\"\nmemory = \"1mb\"\nplaceholders = \"198.18.0.0/29\"\n";
+    }
     text += &limits(options);
     text + &format!("first_data_wait = \"{}ms\"\n", options.first_data_wait.as_millis())
 }
@@ -251,8 +260,12 @@ fn hub(options: &Options, number: usize, keys: &[PrivateKey]) -> String {
         true => "[hub]\nsource = \"client\"\nclients = [\"10.1.0.0/16\", \"fd00:1::/32\"]\n",
         false => "",
     };
+    let dns = match options.dns {
+        true => format!("[dns]\nservers = [\"{NAME_SERVER}\"]\n"),
+        false => String::new(),
+    };
     format!(
-        "role = \"hub\"\n{}[link]\nlisten = \"{}\"\n{}{source}{}memory_total = \"64mb\"\n{known}",
+        "role = \"hub\"\n{}[link]\nlisten = \"{}\"\n{}{source}{dns}{}memory_total = \"64mb\"\n{known}",
         key(options, &keys[terminals + number]),
         hub_address(options, number),
         rates(options),

@@ -26,6 +26,24 @@ pub(super) fn link(rng: &mut RngStream, rate: BitRate, delay: Span) -> Link {
     link
 }
 
+/// Adds DNS queries to `acts`: bursts for many names, and single ones for a few.
+pub(super) fn add_queries(
+    rng: &mut RngStream,
+    acts: &mut BTreeMap<Instant, Act>,
+    site: &Site,
+    faults_end: Instant,
+) {
+    for _ in 0..rng.below(60) {
+        let count = if rng.chance(0.1) { 1 + rng.below(60) } else { 1 + rng.below(3) } as u8;
+        let node = rng.below(site.terminals() as u64) as usize;
+        let (client, name) = (rng.below(4) as u8, rng.below(30) as u8);
+        let act = Act::NameQueries { node, client, name, count };
+        // Other events have whole milliseconds.
+        let at = draw_start(rng, faults_end) + Span::from_micros(1 + rng.below(900));
+        acts.entry(at).or_insert(act);
+    }
+}
+
 /// Returns the probabilities of failing system calls.
 pub(super) fn faults(rng: &mut RngStream) -> Faults {
     let partial = if rng.chance(0.6) { rng.below(200) } else { 0 };

@@ -54,6 +54,9 @@ impl Net {
     /// Sends a datagram over the link from `socket` to `to`.
     pub(in crate::simulation) fn send(&mut self, socket: usize, to: SocketAddr, bytes: &[u8]) {
         let from = self.sockets[socket].address;
+        if let Some(Source::NameQueries(_)) = self.sockets[socket].source {
+            self.name_service.replies += 1;
+        }
         let Some(link) = self.links.get_mut(&(from, to)) else { return };
         let mut bytes = bytes.to_vec();
         let arrivals = link.carry(self.now, &mut self.rng, &mut bytes);

@@ -5,15 +5,18 @@ pub(super) mod datagrams;
 pub(super) mod faults;
 pub(super) mod handshake;
 pub(super) mod link;
+pub(super) mod name_service;
 pub(super) mod progress;
 pub(super) mod tcp;
 
 use crate::engine::resolver::{Found, Update};
 use crate::engine::{Kind, Readiness, SocketId, Source};
 use crate::intercept::Syn;
+use crate::simulation::draw::site::NAME_SERVER;
 use datagrams::Datagrams;
 use faults::Faults;
 use link::Link;
+use name_service::NameService;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -104,6 +107,7 @@ enum Event {
     Datagram(usize, SocketAddr, Vec<u8>),
     Writable(usize),
     Lookup(usize, u64, Update),
+    NameServer(usize),
 }
 
 /// The network.
@@ -121,6 +125,8 @@ pub(super) struct Net {
     /// Established connections to the servers of tasks that were not accepted yet.
     arrivals: BTreeMap<usize, VecDeque<usize>>,
     pub(super) names: BTreeMap<String, Record>,
+    /// DNS of clients.
+    pub(super) name_service: NameService,
     /// Satellite links by the addresses of sender and receiver.
     pub(super) links: BTreeMap<(SocketAddr, SocketAddr), Link>,
     pub(super) faults: Faults,
@@ -169,6 +175,7 @@ impl Net {
             servers: BTreeMap::new(),
             arrivals: BTreeMap::new(),
             names: BTreeMap::new(),
+            name_service: NameService::default(),
             links: BTreeMap::new(),
             faults: Faults::default(),
             path_mtu: 1500,
@@ -207,6 +214,7 @@ impl Net {
                 Event::Datagram(to, from, bytes) => self.on_datagram(to, from, bytes),
                 Event::Writable(socket) => self.on_writable(socket),
                 Event::Lookup(node, lookup, update) => self.on_lookup(node, lookup, update),
+                Event::NameServer(conn) => self.on_name_server(conn),
             }
         }
     }
@@ -249,6 +257,9 @@ impl Net {
     fn notify(&mut self, conn: usize, end: usize) {
         match self.conns[conn].ends[end].owner {
             Owner::Node(node) => self.report(node, id_of(conn, end)),
+            Owner::Task(NO_TASK) if self.conns[conn].ends[end].address == NAME_SERVER => {
+                self.schedule(self.now, Event::NameServer(conn));
+            }
             Owner::Task(task) => drop(self.woken.insert(task)),
         }
     }

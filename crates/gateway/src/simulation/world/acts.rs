@@ -34,6 +34,8 @@ pub(in crate::simulation) enum Act {
     Descriptors(usize, usize),
     /// The MTU of the first hop changes to this size.
     PathMtu(usize),
+    /// A client sends DNS queries for so many names from `name` on.
+    NameQueries { node: usize, client: u8, name: u8, count: u8 },
 }
 
 impl Act {
@@ -67,6 +69,12 @@ impl World {
             }
             Act::Descriptors(..) => {}
             Act::PathMtu(mtu) => self.net.net().path_mtu = mtu,
+            Act::NameQueries { node, client, name, count } => {
+                let mut net = self.net.net();
+                for number in 0..count {
+                    net.query_name(node, client, name.wrapping_add(number));
+                }
+            }
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use super::World;
 use crate::engine::Held;
 use crate::engine::single::{Facing, Single};
 use crate::engine::{self, Admission, Engine, HeldSyns, Kind, LinkSocket, Machine, RelaySet};
-use crate::gateway::{path_plans, relay_config};
+use crate::relay_settings::{path_plans, relay_config};
 use crate::simulation::host::{MemoryHost, MemoryListener, MemorySyns, platform};
 use crate::simulation::net::{Listener, PacketFilter, Shared};
 use crate::state::State;
@@ -220,7 +220,7 @@ impl World {
         let state = State::open(None, EPOCH);
         let seed = self.entropy.next_u64();
         let mut draws = 0;
-        let mut entropy = || {
+        let mut entropy = move || {
             draws += 1;
             RngStream::new(seed, draws, "gateway/simulation/entropy")
         };
@@ -280,6 +280,7 @@ impl World {
                 Kind::Transparent => 9999,
                 Kind::Socks5 => 1080,
                 Kind::HttpConnect => 8080,
+                Kind::Dns => 53,
             };
             let address = SocketAddr::from(([127, 0, 0, 1], port));
             let mut net = self.net.net();

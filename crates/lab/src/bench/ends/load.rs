@@ -1,7 +1,7 @@
 //! Clients of [`super::serve`].
 
 use super::poll::{Poll, is_pause};
-use super::serve::{BLOCK, Request};
+use super::serve::{BLOCK, Request, bound_unsent};
 use nix::sys::epoll::EpollFlags;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -28,6 +28,7 @@ pub(crate) enum Direction {
 fn open((way, server): (Way, SocketAddr), request: Request) -> io::Result<TcpStream> {
     let mut stream = traffic::connect(way, server, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
+    bound_unsent(&stream)?;
     stream.write_all(&request.encode())?;
     Ok(stream)
 }

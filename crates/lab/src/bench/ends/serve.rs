@@ -5,7 +5,7 @@
 use super::poll::{Poll, is_pause};
 use nix::sys::epoll::EpollFlags;
 use rt::Clock;
-use socket2::{Domain, Socket, Type};
+use socket2::{Domain, SockRef, Socket, Type};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
@@ -16,6 +16,10 @@ use units::{BitRate, Span};
 pub(crate) const HEADER: usize = 9;
 /// Octets of one write or read of bulk data.
 pub(super) const BLOCK: usize = 256 << 10;
+/// Octets that the kernel stores of a connection beyond those that the window lets it send. All hosts of
+/// a benchmark share the kernel's limit of memory for TCP (`tcp_mem`); a thousand full send buffers
+/// reach it, and TCP then discards what it has received.
+const UNSENT: u32 = 128 << 10;
 /// The listener's number among the sockets.
 const LISTENER: usize = usize::MAX;
 
@@ -78,6 +82,14 @@ struct Server {
     block: Vec<u8>,
 }
 
+/// Bounds the octets that the kernel stores of a connection before it can send them.
+///
+/// # Errors
+/// The kernel's error.
+pub(super) fn bound_unsent(stream: &TcpStream) -> io::Result<()> {
+    SockRef::from(stream).set_tcp_notsent_lowat(UNSENT)
+}
+
 /// Serves connections to `address` until the process ends.
 ///
 /// # Errors
@@ -121,6 +133,7 @@ impl Server {
                 self.connections.len() - 1
             });
             let ready = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
+            let ready = ready.and_then(|()| bound_unsent(&stream));
             if ready.and_then(|()| self.poll.add(&stream, number, EpollFlags::EPOLLIN)).is_ok() {
                 let header = [0; HEADER];
                 self.connections[number] =

@@ -38,6 +38,8 @@ pub struct LoadConfig {
     pub runs: u32,
     /// Names of cases or parts of them; empty for all.
     pub only: Vec<String>,
+    /// Names of systems or parts of them; empty for all.
+    pub systems: Vec<String>,
     /// Systems to compare with, in addition to the built-in ones.
     pub others: Vec<OtherSystem>,
     /// The gateways' configured rate in each direction; `None`: they estimate it.
@@ -91,7 +93,7 @@ fn run(
     let machine = Machine::here();
     // Each connection has a descriptor at the client and one at the server.
     ends::raise_descriptors(config.connections + MARGIN)?;
-    let cases = chosen(cases, &config.only)?;
+    let cases = chosen("case", cases, &config.only)?;
     let splice = splice_proxy();
     let mut systems = vec![
         ("kernel-tcp", System::Network(Carrier::Kernel)),
@@ -104,6 +106,9 @@ fn run(
         systems.push(("quinn", System::Reference));
     }
     systems.push((MAIN, System::Network(Carrier::Gateways)));
+    let names: Vec<String> = systems.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let names = chosen("system", &names, &config.systems)?;
+    systems.retain(|(name, _)| names.iter().any(|chosen| chosen == name));
     let measured = interleave(
         config.runs,
         &cases,

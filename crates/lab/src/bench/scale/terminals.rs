@@ -36,6 +36,8 @@ struct Shared {
     stop: AtomicBool,
     /// Number of terminals that send requests.
     active: AtomicUsize,
+    /// Number of sessions that have started.
+    sessions: AtomicUsize,
     /// Response times in seconds.
     latencies: Mutex<Vec<f64>>,
 }
@@ -67,9 +69,19 @@ impl Terminals {
         self.shared.active.store(count, Ordering::Relaxed);
     }
 
-    /// Returns the response times since the last call, in seconds.
+    /// Stops all requests; returns the response times since the last call, in seconds, sorted.
     pub(super) fn take_latencies(&self) -> Vec<f64> {
-        std::mem::take(&mut self.shared.latencies.lock().unwrap_or_else(PoisonError::into_inner))
+        self.set_active(0);
+        let latencies = &self.shared.latencies;
+        let mut all =
+            std::mem::take(&mut *latencies.lock().unwrap_or_else(PoisonError::into_inner));
+        all.sort_by(f64::total_cmp);
+        all
+    }
+
+    /// Returns the number of sessions that have started.
+    pub(super) fn sessions(&self) -> usize {
+        self.shared.sessions.load(Ordering::Relaxed)
     }
 
     /// Returns whether they have not failed.
@@ -218,7 +230,7 @@ impl Group {
     fn serve(&mut self, number: usize) -> io::Result<()> {
         let now = self.clock.now();
         let terminal = &mut self.terminals[number];
-        if let Some(seconds) = terminal.handle_events(now) {
+        if let Some(seconds) = terminal.handle_events(now, &self.shared.sessions) {
             let mut all = self.shared.latencies.lock().unwrap_or_else(PoisonError::into_inner);
             all.push(seconds);
         }
@@ -251,11 +263,15 @@ impl Group {
 }
 
 impl Terminal {
-    /// Returns the response time in seconds of a request that is complete.
-    fn handle_events(&mut self, now: Instant) -> Option<f64> {
+    /// Adds a new session to `sessions`; returns the response time in seconds of a request that is
+    /// complete.
+    fn handle_events(&mut self, now: Instant, sessions: &AtomicUsize) -> Option<f64> {
         let mut complete = None;
         while let Some(event) = self.relay.poll_event() {
             match event {
+                Event::Connected => {
+                    sessions.fetch_add(1, Ordering::Relaxed);
+                }
                 Event::Readable { stream } => {
                     let mut count = 0;
                     while let len @ 1.. = self.relay.peek(stream).len() {

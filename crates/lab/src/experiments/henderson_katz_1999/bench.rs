@@ -22,6 +22,10 @@ const FILE: u64 = 10_000_000;
 /// connection is twice as long.
 const TERRESTRIAL: Span = Span::from_millis(10);
 
+/// Range of the delay that light traffic adds on an Ethernet: a packet waits for one frame of
+/// 1,500 octets at 10 Mbit/s, or for a part of it.
+const ANOTHER_FRAME: Span = Span::from_micros(1_200);
+
 /// Round trips of figure 3 in ms.
 pub(super) const ROUND_TRIPS: [u64; 8] = [20, 40, 80, 150, 200, 300, 400, 600];
 /// Round trips with a competing connection in ms.
@@ -112,7 +116,9 @@ pub(super) const BUFFERS_KB: [u64; 5] = [48, 72, 96, 120, 144];
 /// Competing traffic at the router, and its queue discipline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Others {
-    /// Light web traffic.
+    /// Light traffic of other hosts on the Ethernets, as in the experiments of figure 3.
+    Light,
+    /// Light web traffic over the whole path, as in the simulations.
     Web,
     /// None.
     Nobody,
@@ -203,6 +209,7 @@ impl Trial {
 
     pub(super) fn key(&self) -> String {
         let others = match self.others {
+            Others::Light => "light".to_owned(),
             Others::Web => "web".to_owned(),
             Others::Nobody => "alone".to_owned(),
             Others::One(router) => router.name().to_owned(),
@@ -248,14 +255,19 @@ impl Trial {
             jitter => Jitter::Uniform(Span::from_millis(jitter)),
         };
         let (router, beside, background_bps) = match self.others {
+            Others::Light => (Router::DropTail, None, 0.0),
             Others::Web => (Router::DropTail, None, 80_000.0),
             Others::Nobody => (Router::DropTail, None, 0.0),
             Others::One(router) => (router, Some(other()), 0.0),
             Others::Small(flows) => (Router::DropTail, Some(small(flows)), 0.0),
         };
         let discipline = router.discipline(self.queue);
+        let ethernet = match self.others {
+            Others::Light => Jitter::Uniform(ANOTHER_FRAME / 2),
+            Others::Web | Others::Nobody | Others::One(_) | Others::Small(_) => Jitter::None,
+        };
         let hops = vec![
-            way(10_000, TERRESTRIAL / 2, discipline, Jitter::None),
+            way(10_000, TERRESTRIAL / 2, discipline, ethernet),
             way(self.kbps, rest, Discipline::DropTail, jitter),
         ];
         let carriage = self.way.carriage(self.ride_ms, self.buffer_kb);
@@ -310,7 +322,7 @@ pub(super) fn trials() -> Vec<(Trial, u32)> {
     let mut all = Vec::new();
     for round_trip in ROUND_TRIPS {
         for way in Way::FOUR {
-            all.push((Trial::new(way, round_trip, Others::Web), 20));
+            all.push((Trial::new(way, round_trip, Others::Light), 20));
         }
     }
     for round_trip in FEW {
@@ -347,12 +359,21 @@ fn beside_figures() -> impl Iterator<Item = Trial> {
 /// Queue lengths in packets of the grid of recovery, load and queue.
 pub(super) const GRID: [u64; 3] = [QUEUE, 100, 200];
 
-/// Returns the transfers of the grid of recovery, load and queue, except for those of SACK-NewReno
-/// beside the web, which are in figure 3 and in the sweep of queues.
+/// Loads of this grid.
+pub(super) const LOADS: [(&str, Others); 3] = [
+    ("nothing else", Others::Nobody),
+    ("light traffic on the Ethernets", Others::Light),
+    ("the web", Others::Web),
+];
+/// Its recoveries.
+pub(super) const RECOVERIES: [Way; 2] = [Way::SackNewReno, Way::Rfc6675];
+
+/// Returns the transfers of the grid, except for those of SACK-NewReno beside light traffic, which
+/// are in figure 3 and in the sweep of queues.
 fn recoveries() -> impl Iterator<Item = Trial> {
-    use Others::{Nobody, Web};
-    let rows = [(Way::SackNewReno, Nobody), (Way::Rfc6675, Nobody), (Way::Rfc6675, Web)];
-    rows.into_iter().flat_map(|(way, others)| {
+    let rows = RECOVERIES.into_iter().flat_map(|way| LOADS.map(|(_, others)| (way, others)));
+    let rows = rows.filter(|row| *row != (Way::SackNewReno, Others::Light));
+    rows.flat_map(|(way, others)| {
         GRID.into_iter().flat_map(move |queue| {
             [20, 600].map(|round_trip| Trial { queue, ..Trial::new(way, round_trip, others) })
         })
@@ -367,7 +388,7 @@ fn queues() -> Vec<Trial> {
     let mut all = Vec::new();
     for queue in QUEUES {
         for round_trip in [20, 600] {
-            let four = Way::FOUR.map(|way| Trial::new(way, round_trip, Others::Web));
+            let four = Way::FOUR.map(|way| Trial::new(way, round_trip, Others::Light));
             all.extend(four.map(|trial| Trial { queue, ..trial }));
         }
         for way in [Way::SackNewReno, Way::SplitTcp, Way::SplitStp] {

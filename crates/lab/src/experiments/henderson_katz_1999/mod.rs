@@ -4,6 +4,7 @@
 //!   latency    analysis of table I
 //!   bench      files over the network of figure 2: figures 3, 4, 7 and 9
 //!   web        requests and replies: table I's measured column, table II
+//!   pages      whole pages: section V.B
 //!   networks   table III
 //!   simulators the same file by the RFCs' senders, and in ns-2
 //!   live       figure 3's file with a current kernel and gateways
@@ -15,6 +16,7 @@ mod judge;
 mod latency;
 mod live;
 mod networks;
+mod pages;
 mod plan;
 mod simulators;
 #[cfg(test)]

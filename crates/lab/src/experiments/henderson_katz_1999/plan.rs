@@ -1,7 +1,7 @@
 //! The points to run.
 
 use super::super::{Draw, Point, Setting};
-use super::{bench, latency, live, networks, simulators, web};
+use super::{bench, latency, live, networks, pages, simulators, web};
 
 /// The study of table I's analysis.
 pub(super) const ANALYSIS: &str = "analysis";
@@ -10,6 +10,8 @@ pub(super) const ANALYSIS: &str = "analysis";
 pub(super) const FILES: &str = "files";
 /// The study of requests and replies.
 pub(super) const WEB: &str = "web";
+/// The study of whole pages.
+pub(super) const PAGES: &str = "pages";
 /// The study of commercial networks.
 pub(super) const NETWORKS: &str = "networks";
 
@@ -28,6 +30,10 @@ pub(super) fn plan(setting: &Setting) -> Vec<Point> {
     for web in web::all() {
         let simulate = move |draw: &Draw| web.run(draw);
         points.push(Point::new(WEB, web.key(), setting.replications, simulate));
+    }
+    for page in pages::all() {
+        let simulate = move |draw: &Draw| page.run(draw);
+        points.push(Point::new(PAGES, page.key(), setting.at_most(10), simulate));
     }
     for channel in networks::all() {
         for (name, carriage) in networks::WAYS {

@@ -150,7 +150,8 @@ impl Web {
             .with("packets", packets))
     }
 
-    fn tcp(&self, way: super::latency::Way) -> TcpConfig {
+    /// Returns the TCP of these transfers.
+    pub(super) fn tcp(&self, way: super::latency::Way) -> TcpConfig {
         let base = TcpConfig::sack_new_reno().of_1999();
         TcpConfig {
             max_segment: (self.segment - 40) as u16,

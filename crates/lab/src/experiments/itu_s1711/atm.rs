@@ -4,9 +4,9 @@
 use super::super::network::{direction, limited, transfer};
 use super::super::{Draw, Values};
 use satlink::{DirectionConfig, Framing, Limit, LinkConfig};
-use sim::scenario::files::{Files, Transports};
+use sim::scenario::files::{Files, FilesReport, Transports};
 use simtcp::{DelayedAck, InitialWindow, TcpConfig};
-use units::{BitRate, Span};
+use units::{BitRate, Instant, Span};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trial {
@@ -14,6 +14,8 @@ pub(super) enum Trial {
     Atm { socket: u64, satellite: bool },
     /// Hosts on 500 Mbit/s: window and router queue in packets, as simulated there.
     Gigabit { window: u64, queue: u64 },
+    /// The full window with a recovery of [`RECOVERIES`], for the minute that figure 31 shows.
+    Recovery { recovery: usize, queue: u64 },
     /// A file of 92.1 Mbytes between memories with sockets of `socket` kbytes: FTP without disks.
     File { socket: u64 },
 }
@@ -30,6 +32,20 @@ pub(super) const WINDOWS: [u64; 5] = [1_000, 3_000, 4_500, 6_374, 9_000];
 pub(super) const FULL: u64 = 6_374;
 /// Router queues in packets: as in routers of the time, half of the window, and unlimited.
 pub(super) const QUEUES: [u64; 4] = [100, 1_000, 3_187, ENDLESS];
+/// Name and constructor of a TCP.
+type Recovery = (&'static str, fn() -> TcpConfig);
+/// Recoveries of the grid.
+pub(super) const RECOVERIES: [Recovery; 4] = [
+    ("SACK, RFC 6675", TcpConfig::sack),
+    ("SACK-Reno", TcpConfig::sack_reno),
+    ("NewReno", TcpConfig::new_reno),
+    ("Reno", TcpConfig::reno),
+];
+/// Router queues of the grid in packets.
+pub(super) const GRID: [u64; 3] = [50, 100, 300];
+/// Resolution of the longest pause.
+const STEP: Span = Span::from_millis(100);
+
 /// An unlimited queue in packets.
 pub(super) const ENDLESS: u64 = 1 << 20;
 
@@ -46,6 +62,9 @@ impl Trial {
                 format!("ATM/{socket} kbytes/{}", if *satellite { "540 ms" } else { "1 ms" })
             }
             Self::Gigabit { window, queue } => format!("gigabit/{window} packets/queue {queue}"),
+            Self::Recovery { recovery, queue } => {
+                format!("{}/queue {queue}", RECOVERIES[*recovery].0)
+            }
             Self::File { socket } => format!("file/{socket} kbytes"),
         }
     }
@@ -58,6 +77,11 @@ impl Trial {
             Self::File { socket } => (1_460, socket * 1_500, DelayedAck::USUAL),
             // The sink of ns-2 acknowledges each packet.
             Self::Gigabit { window, .. } => (PACKET as u16, window * PACKET, DelayedAck::OFF),
+            Self::Recovery { .. } => (PACKET as u16, FULL * PACKET, DelayedAck::USUAL),
+        };
+        let base = match self {
+            Self::Recovery { recovery, .. } => RECOVERIES[*recovery].1(),
+            Self::Atm { .. } | Self::Gigabit { .. } | Self::File { .. } => TcpConfig::sack(),
         };
         TcpConfig {
             max_segment,
@@ -65,14 +89,16 @@ impl Trial {
             send_buffer: 2 * window,
             receive_buffer: window,
             delayed_ack,
-            ..TcpConfig::sack()
+            ..base
         }
     }
 
     fn line(&self) -> DirectionConfig {
         let delay = match self {
             Self::Atm { satellite: false, .. } => Span::from_micros(500),
-            Self::Atm { .. } | Self::Gigabit { .. } | Self::File { .. } => Span::from_millis(270),
+            Self::Atm { .. } | Self::Gigabit { .. } | Self::Recovery { .. } | Self::File { .. } => {
+                Span::from_millis(270)
+            }
         };
         match self {
             // The cell rate of STM-1.
@@ -80,7 +106,7 @@ impl Trial {
                 framing: Framing::Aal5,
                 ..direction(BitRate::from_kbps(149_760), delay)
             },
-            Self::Gigabit { queue, .. } => {
+            Self::Gigabit { queue, .. } | Self::Recovery { queue, .. } => {
                 limited(BitRate::from_mbps(135), delay, Limit::Packets(*queue))
             }
         }
@@ -90,11 +116,12 @@ impl Trial {
     pub(super) fn run(&self, draw: &Draw) -> Values {
         let rate = match self {
             Self::Atm { .. } | Self::File { .. } => BitRate::from_bps(COMPUTERS as u64),
-            Self::Gigabit { .. } => BitRate::from_mbps(500),
+            Self::Gigabit { .. } | Self::Recovery { .. } => BitRate::from_mbps(500),
         };
         let access = LinkConfig::symmetric(limited(rate, Span::ZERO, Limit::Packets(ENDLESS)));
         let (bytes, until) = match self {
             Self::Atm { .. } | Self::Gigabit { .. } => (u64::MAX, Span::from_secs(20)),
+            Self::Recovery { .. } => (u64::MAX, Span::from_secs(60)),
             Self::File { .. } => (FILE, Span::from_secs(1_200)),
         };
         let hops = vec![LinkConfig::symmetric(self.line())];
@@ -102,6 +129,7 @@ impl Trial {
         let carried = Files { access, ..files }.carry();
         let mbps = match (self, carried.took) {
             (Self::File { .. }, took) => FILE as f64 * 8.0 / took.unwrap_or(until).as_secs_f64(),
+            (Self::Recovery { .. }, _) => carried.bytes as f64 * 8.0 / until.as_secs_f64(),
             (Self::Atm { .. } | Self::Gigabit { .. }, _) => carried.rate_after(until / 2),
         };
         Values::new()
@@ -109,7 +137,21 @@ impl Trial {
             .with("queue", carried.fullest[0].packets as f64)
             .with("overflowed", carried.overflowed[0] as f64)
             .with("timeouts", carried.timeouts as f64)
+            .with("pause_s", longest_pause(&carried).as_secs_f64())
     }
+}
+
+/// Returns the longest time without arrivals at the sink, in steps of [`STEP`].
+fn longest_pause(carried: &FilesReport) -> Span {
+    let (mut longest, mut pause) = (0, 0);
+    let mut at = Instant::ZERO;
+    while at < carried.ended {
+        let came: u64 = carried.arrived.iter().map(|one| one.between(at, at + STEP).bytes).sum();
+        pause = if came == 0 { pause + 1 } else { 0 };
+        longest = longest.max(pause);
+        at += STEP;
+    }
+    STEP * longest
 }
 
 pub(super) fn trials() -> Vec<Trial> {
@@ -120,6 +162,9 @@ pub(super) fn trials() -> Vec<Trial> {
     all.extend(QUEUES.map(|queue| Trial::Gigabit { window: FULL, queue }));
     let others = WINDOWS.into_iter().filter(|&window| window != FULL);
     all.extend(others.map(|window| Trial::Gigabit { window, queue: ENDLESS }));
+    for queue in GRID {
+        all.extend((0..RECOVERIES.len()).map(|recovery| Trial::Recovery { recovery, queue }));
+    }
     all.extend(FTP_SOCKETS.map(|socket| Trial::File { socket }));
     all
 }

@@ -15,8 +15,8 @@ use sim::Network;
 use sim::host::{Host, Tcp, TcpId, Xstp};
 use sim::network::{Address, NodeId};
 use sim::pep::{
-    HeaderCompressor, HeaderDecompressor, Inline, Shaper, Split, SpoofConfig, Spoofer, TokenBucket,
-    Toward,
+    AckRebuilder, AckSpacer, HeaderCompressor, HeaderDecompressor, Inline, Shaper, Split,
+    SpoofConfig, Spoofer, TokenBucket, Toward,
 };
 use sim::traffic::{Client, ConnectionPlan, Exchange, Order, Server, Start};
 use simtcp::{AfterIdle, DelayedAck, InitialWindow, Opening, RecoveryKind, TcpConfig, WindowKind};
@@ -97,6 +97,10 @@ pub(super) enum Middle {
     Three,
     Spoofer,
     Filter,
+    /// Acknowledgements are spaced at the server's end.
+    Spacer,
+    /// Filtered at the client's end, regenerated and spaced at the server's.
+    Rebuilder,
 }
 
 /// The satellite link.
@@ -258,6 +262,8 @@ pub(super) fn all() -> Vec<Enhancement> {
         by_middle("three segments, XSTP", Middle::Three),
         by_middle("spoofing", Middle::Spoofer),
         by_middle("acknowledgements filtered", Middle::Filter),
+        by_middle("acknowledgements spaced", Middle::Spacer),
+        by_middle("acknowledgements filtered, regenerated and spaced", Middle::Rebuilder),
     ]
 }
 
@@ -411,22 +417,44 @@ impl Case {
                 [near, net.router()]
             }
             Middle::Filter => {
-                let rate = match impairment {
-                    Impairment::Return => RETURN,
-                    Impairment::Latency
-                    | Impairment::Product
-                    | Impairment::Errors
-                    | Impairment::Queue
-                    | Impairment::Sessions => BitRate::from_kbps(impairment.kbps()),
-                };
-                // Slightly less than the link rate, so that the queue builds up here.
-                let config =
-                    TokenBucket { rate: rate.mul_ratio(98, 100), bucket: 1_500, limit: 64_000 };
-                let shaper = Shaper::new(config, Toward::Left).filtering_acks();
-                [net.router(), net.gateway_with(|_| Inline::new(shaper, lefts))]
+                [net.router(), net.gateway_with(|_| Inline::new(filter(impairment), lefts))]
+            }
+            Middle::Spacer => {
+                let near = net.gateway_with(|_| Inline::new(spacer(impairment), lefts));
+                [near, net.router()]
+            }
+            Middle::Rebuilder => {
+                let stride = 2 * u64::from(self.tcp.max_segment);
+                let rebuilder = AckRebuilder::new(Toward::Left, stride, MOST_ACKS);
+                let pair = (spacer(impairment), rebuilder);
+                let near = net.gateway_with(|_| Inline::new(pair, lefts));
+                [near, net.gateway_with(|_| Inline::new(filter(impairment), lefts))]
             }
         }
     }
+}
+
+/// Maximum number of acknowledgements regenerated at a time, or waiting for their time.
+const MOST_ACKS: u64 = 1_000;
+
+/// Returns a queue before the return link that keeps the latest acknowledgements.
+fn filter(impairment: Impairment) -> Shaper {
+    let rate = match impairment {
+        Impairment::Return => RETURN,
+        Impairment::Latency
+        | Impairment::Product
+        | Impairment::Errors
+        | Impairment::Queue
+        | Impairment::Sessions => BitRate::from_kbps(impairment.kbps()),
+    };
+    // Slightly less than the link rate, so that the queue builds up here.
+    let config = TokenBucket { rate: rate.mul_ratio(98, 100), bucket: 1_500, limit: 64_000 };
+    Shaper::new(config, Toward::Left).filtering_acks()
+}
+
+/// Returns a spacer by the time in which the link transmits two packets.
+fn spacer(impairment: Impairment) -> AckSpacer {
+    AckSpacer::new(Toward::Left, impairment.packet_time() * 2, MOST_ACKS as usize)
 }
 
 /// Rate of the low-rate return path.

@@ -48,7 +48,7 @@ fn bulk(streams: &mut Streams, bytes: usize) -> StreamId {
     id
 }
 
-/// RLY-11.3
+/// RLY-12.3
 #[test]
 fn rates_and_round_trips_are_those_of_all_paths() {
     let [mut streams, _] = pair();
@@ -61,7 +61,7 @@ fn rates_and_round_trips_are_those_of_all_paths() {
     assert_eq!(streams.round_trip, Span::from_millis(40));
 }
 
-/// RLY-11.3
+/// RLY-12.3
 #[test]
 fn a_slow_path_takes_bulk_data_that_the_fast_one_would_send_later() {
     let [mut streams, _] = pair();
@@ -72,7 +72,7 @@ fn a_slow_path_takes_bulk_data_that_the_fast_one_would_send_later() {
     assert!(fresh(&mut streams, LEO).is_some());
 }
 
-/// RLY-11.3
+/// RLY-12.3
 #[test]
 fn a_slow_path_takes_neither_control_nor_short_exchanges() {
     let [mut streams, _] = pair();
@@ -93,7 +93,7 @@ fn a_slow_path_takes_neither_control_nor_short_exchanges() {
     assert!(!streams.has_fresh());
 }
 
-/// RLY-11.1
+/// RLY-12.1
 #[test]
 fn grants_are_sent_and_received_on_their_path() {
     let [mut terminal, mut hub] = pair();
@@ -114,7 +114,7 @@ fn grants_are_sent_and_received_on_their_path() {
     assert_eq!((hub.controls_out, hub.packets.len()), (0, 0));
 }
 
-/// RLY-11.2, RLY-11.4
+/// RLY-12.2, RLY-12.4
 #[test]
 fn what_arrives_on_two_paths_counts_once() {
     let [mut terminal, mut hub] = pair();
@@ -156,4 +156,20 @@ fn what_arrives_on_two_paths_counts_once() {
     second.iter().for_each(|&(_, handle)| terminal.released(handle));
     assert_eq!((terminal.held(id), terminal.controls_out), (0, 0));
     assert_eq!(terminal.packets.len(), 0);
+}
+
+/// RLY-12.5: a packet that was retransmitted is one of its path, too.
+#[test]
+fn a_retransmitted_packet_moves_with_its_path() {
+    let [mut terminal, _] = pair();
+    let id = open(&mut terminal);
+    while fresh(&mut terminal, LEO).is_some() {}
+    terminal.write(at(0), id, &[5; 1_000]).expect("written");
+    terminal.set_path(LEO, false);
+    let (packet, handle) = fresh(&mut terminal, GEO).expect("data");
+    let mut room = [0; 1_400];
+    assert!(terminal.again(handle, &mut room) == packet.len());
+    terminal.remove_path(GEO);
+    let (moved, _) = fresh(&mut terminal, LEO).expect("the same data");
+    assert!(moved.ends_with(&[5; 1_000]));
 }

@@ -3,6 +3,8 @@
 use super::{check, hex, octets};
 use crate::families::{Families, FamilyReach};
 use crate::frame::{Frame, Open, PartialOffset, Reader, StreamHead, Writer};
+use crate::report::tests::example;
+use crate::report::{ReportedCounters, ReportedMessage, ReportedPath, TerminalReport};
 use crate::target::{Destination, Priority, StreamId, Target};
 use serde_json::{Value, json};
 
@@ -63,6 +65,19 @@ fn describe(frame: &Frame<'_>) -> Value {
             json!({ "frame": "GOAWAY", "opened": opened, "leaves": leaves })
         }
         Frame::Padding => json!({ "frame": "PADDING" }),
+        Frame::Report { number, content } => {
+            let report = TerminalReport::decode(content);
+            let ReportedCounters { open, opened, refused, lost, dropped } = report.counters;
+            let path = |path: &ReportedPath| json!([path.state, path.failures, path.name]);
+            let message = |message: &ReportedMessage| json!([message.unix_s, message.text]);
+            json!({
+                "frame": "REPORT", "number": number, "release": report.release,
+                "started": report.started_unix_s,
+                "paths": report.paths.iter().map(path).collect::<Vec<_>>(),
+                "counters": [open, opened, refused, lost, dropped],
+                "messages": report.messages.iter().map(message).collect::<Vec<_>>(),
+            })
+        }
         Frame::Unknown { kind } => json!({ "frame": "unknown", "kind": kind }),
         Frame::BadOpening { id: stream } => {
             json!({ "frame": "STREAM", "stream": id(*stream), "opening": "undefined" })
@@ -182,6 +197,15 @@ fn others() -> Vec<Value> {
             &octets("10 03 05 ffff 01 05"),
         ),
         vector("PADDING, and ACCEPT behind it", "RLY-1.11", &octets("11 02 0000 01 05")),
+        vector("REPORT", "RLY-11.1, 11.2", &{
+            let report = example().encode();
+            written(|writer| assert!(writer.report(1, &report)))
+        }),
+        vector(
+            "REPORT with a field of a later release, and ACCEPT behind it",
+            "RLY-1.10, 11.2",
+            &octets("12 0b 02 0105 302e322e30 0901aa 01 05"),
+        ),
         vector(
             "an extension frame of an unknown kind, and ACCEPT behind it",
             "RLY-1.10",
@@ -215,6 +239,7 @@ fn malformed() -> Vec<Value> {
         bad("PIECE that is empty", "RLY-6.4", "26 01 64 00 00"),
         bad("GOAWAY without its number", "RLY-10.1, 1.10", "10 00"),
         bad("GOAWAY without its flags", "RLY-10.1, 1.10", "10 01 05"),
+        bad("REPORT without its number", "RLY-11.1, 1.10", "12 00"),
         bad("shared credit of 2^62 bytes", "RLY-1.8", "04 80808080808080 08"),
         bad("an extension frame that goes past the end", "RLY-1.10", "1f 05 00"),
         bad("PIECE beyond its packet", "RLY-6.4", "06 01 04 03 6162"),

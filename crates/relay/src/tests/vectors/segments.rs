@@ -4,8 +4,8 @@ use super::{check, hex, octets};
 use serde_json::{Value, json};
 use xstp::Seq24;
 use xstp::wire::{
-    Arrival, Begin, BeginAck, Control, Delivery, Echo, End, Poll, Profile, RunList, Runs, Segment,
-    Stat, Ustat,
+    Arrival, Begin, BeginAck, Control, Delivery, Echo, End, Poll, Profile, Repair, RunList, Runs,
+    Segment, Stat, Ustat,
 };
 
 const BEGIN: Begin = Begin {
@@ -65,6 +65,10 @@ fn describe(segment: &Segment<'_>) -> Value {
     }
     if segment.poll_part().is_some() || segment.stat_part().is_some() {
         out["NOTE"] = json!(hex(segment.note()));
+    }
+    if let Some(repair) = segment.repair_part() {
+        let symbol = hex(repair.symbol);
+        out["REPAIR"] = json!({ "packets": repair.count, "key": repair.key, "symbol": symbol });
     }
     if let Some(payload) = segment.payload() {
         out["payload"] = json!(hex(payload));
@@ -184,6 +188,36 @@ fn data_and_reports() -> Vec<Value> {
     ]
 }
 
+/// The symbols are those of `xstp::repair`, whose tests have them as well.
+fn repairs() -> Vec<Value> {
+    let repair = |name: &str, first: u32, key: u8, covered: &[&[u8]], symbol: &str| {
+        let symbol = octets(symbol);
+        let repair = Repair { count: covered.len() as u8, key, symbol: &symbol };
+        let clauses = "XSTP-3.11.1, 15.1.2, 15.1.3";
+        let mut vector = vector(name, clauses, Segment::repair(number(first), repair));
+        vector["covered"] = covered.iter().map(|payload| hex(payload)).collect();
+        vector
+    };
+    let three: [&[u8]; 3] = [b"payload", b"", b"frames"];
+    vec![
+        repair("REPAIR that covers one packet", 7, 5, &three[..1], "00407417b469971708"),
+        repair(
+            "REPAIR that covers packets across the end of the number space",
+            0xff_ffff,
+            127,
+            &three,
+            "0058f01054bc466ea5",
+        ),
+        repair(
+            "REPAIR with the next key, for the same packets",
+            0xff_ffff,
+            0,
+            &three,
+            "002c1fede87afab9b4",
+        ),
+    ]
+}
+
 fn malformed() -> Vec<Value> {
     let bad = |name: &str, clauses: &str, segment: &str| {
         let segment = octets(segment);
@@ -242,12 +276,16 @@ fn malformed() -> Vec<Value> {
             "XSTP-4.1.1",
             "08 000000 000007 00 ffffffff0f 01",
         ),
+        bad("REPAIR that covers more than 128 packets", "XSTP-3.11.1", "40 000007 80 05 0040"),
+        bad("REPAIR with a key above 127", "XSTP-3.11.1", "40 000007 00 80 0040"),
+        bad("REPAIR with a symbol of one octet", "XSTP-3.11.1", "40 000007 00 05 00"),
+        bad("REPAIR with SD", "XSTP-3.2.2", "41 000007 00 05 0040"),
     ]
 }
 
 // The clauses are named by XSTP's own tests; this test compares the results with the files.
 #[test]
 fn segments_are_those_of_the_vectors() {
-    let all = [connections(), data_and_reports(), malformed()].concat();
+    let all = [connections(), data_and_reports(), repairs(), malformed()].concat();
     check("segments.json", "Segments of the sealed profile (xstp.md).", &all);
 }

@@ -5,8 +5,12 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 fn direction() -> impl Strategy<Value = DirectionConfig> {
+    let (target, interval) = (Span::from_millis(2), Span::from_millis(20));
+    let codel = CoDel { target, interval, mark: true };
     let discipline = prop_oneof![
         Just(Discipline::DropTail),
+        Just(Discipline::CoDel(codel)),
+        Just(Discipline::FairCoDel { quantum: 700, codel }),
         Just(Discipline::Fair { quantum: 700 }),
         Just(Discipline::Red(Red {
             lower: Limit::Bytes(4_000),

@@ -159,7 +159,7 @@ mod tests {
 
     fn pool(connections: u32) -> SlotPool {
         let limits = Limits { connections, ..Limits::default() };
-        SlotPool::new(&limits, crate::driver::descriptors(), 1)
+        SlotPool::new(&limits, crate::driver::descriptors(1), 1)
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::{Peer, RelaySet, Side, StreamKey};
 use crate::engine::peers::paths::Path;
 use crate::report::{PeerReport, Traffic};
 use crate::state::State;
-use relay::{PeerId, Statistics};
+use relay::{PeerId, Relay, Statistics};
 use units::Instant;
 
 impl RelaySet {
@@ -53,7 +53,7 @@ impl RelaySet {
 
     /// Whether a terminal's stream counts against the limit of its hub.
     pub(crate) fn has_opened(&mut self, key: StreamKey) -> bool {
-        matches!(key.peer, Peer::Path(_))
+        matches!(key.peer, Peer::Path(_) | Peer::Former(_))
             && self.relay(key.peer).is_some_and(|relay| relay.has_stream(key.stream))
     }
 
@@ -70,11 +70,8 @@ impl RelaySet {
 
     fn all_statistics(&mut self) -> Vec<Statistics> {
         match &mut self.side {
-            Side::Terminal(paths) => paths.all.iter().map(|path| path.relay.statistics()).collect(),
-            Side::Hub(hub) => {
-                let peers: Vec<PeerId> = hub.peers().collect();
-                peers.into_iter().filter_map(|peer| Some(hub.peer(peer)?.statistics())).collect()
-            }
+            Side::Terminal(paths) => paths.relays().map(Relay::statistics).collect(),
+            Side::Hub(hub) => hub.relays().map(|(_, relay)| relay.statistics()).collect(),
         }
     }
 
@@ -83,7 +80,8 @@ impl RelaySet {
         let mut traffic = Traffic { bad_datagrams: self.bad_datagrams, ..Traffic::default() };
         match &mut self.side {
             Side::Terminal(paths) => {
-                for Path { relay, .. } in &paths.all {
+                traffic.add_totals(&paths.past().0);
+                for relay in paths.relays() {
                     traffic.add_totals(&relay.totals());
                     traffic.add(relay);
                 }

@@ -22,9 +22,7 @@ impl RelaySet {
     pub(crate) fn on_emsgsize(&mut self, number: usize, destination: SocketAddr, len: usize) {
         match &mut self.side {
             Side::Terminal(paths) => {
-                if let Some(path) = paths.all.get_mut(number) {
-                    path.relay.refuse_datagram(len);
-                }
+                paths.relays_of(number).for_each(|relay| relay.refuse_datagram(len));
             }
             Side::Hub(hub) => on_peers(hub, |relay, address| {
                 if address == destination {

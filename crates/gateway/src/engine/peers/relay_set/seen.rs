@@ -1,14 +1,43 @@
 //! Status of each path to a peer, and taps.
 
 use super::{Peer, RelaySet, Side};
+use crate::engine::lifecycle::view::Taps;
 use crate::engine::peers::naming::{hub_name, is_same, plain};
 use crate::engine::peers::paths::Path;
-use crate::observe::{AssociationCounters, PathCounters, TerminalStatus};
+use crate::observe::{AssociationCounters, PathCounters, ReportStatus, TerminalStatus};
 use relay::{PeerId, Relay, Tap, Tapped};
 use std::net::SocketAddr;
 use units::{BitRate, Instant, Span};
 
 impl RelaySet {
+    /// Returns the name of a terminal, with keys that of its key; empty if there is none.
+    pub(crate) fn name(&self, peer: Peer) -> &str {
+        match (&self.side, peer) {
+            (Side::Hub(hub), Peer::Terminal(peer)) => hub.name(peer).unwrap_or_default(),
+            (Side::Hub(_), Peer::Path(_) | Peer::Former(_)) | (Side::Terminal(_), _) => "",
+        }
+    }
+
+    /// Describes a peer for the log: its name, number and address, while it is connected.
+    pub(crate) fn describe(&self, peer: Peer) -> String {
+        match (&self.side, peer) {
+            (Side::Hub(hub), Peer::Terminal(peer)) => match (hub.name(peer), hub.address(peer)) {
+                // Without keys the name is unauthenticated.
+                (Some(name), Some(address)) => {
+                    format!("{} ({peer}) at {}", name.escape_debug(), plain(address))
+                }
+                (_, _) => peer.to_string(),
+            },
+            (Side::Terminal(paths), Peer::Path(number)) => match paths.all.get(number) {
+                Some(path) => path.cache_key(),
+                None => "unknown".into(),
+            },
+            (Side::Terminal(_), Peer::Former(id)) => format!("former hub {id}"),
+            (Side::Hub(_), Peer::Path(_) | Peer::Former(_))
+            | (Side::Terminal(_), Peer::Terminal(_)) => "unknown".into(),
+        }
+    }
+
     /// Returns the status of the path to each terminal; a terminal returns its own, called `own`.
     /// `unix` turns times into seconds since 1970.
     pub(crate) fn terminals(
@@ -35,6 +64,10 @@ impl RelaySet {
                 let shares = hub.shares();
                 let seen = peers.into_iter().filter_map(|peer| {
                     let name = hub.name(peer)?.to_owned();
+                    // Of several associations of a terminal the newest one has the new streams.
+                    if hub.peers().any(|other| other > peer && hub.name(other) == Some(&name)) {
+                        return None;
+                    }
                     let address = plain(hub.address(peer)?).to_string();
                     let standing = hub.standing(peer);
                     let seen = terminal(name, address, now, hub.peer(peer)?, &unix);
@@ -67,8 +100,8 @@ impl RelaySet {
     pub(crate) fn association(&self) -> AssociationCounters {
         let counters = match &self.side {
             Side::Terminal(paths) => {
-                let mut all = association::Counters::default();
-                let each = paths.all.iter().filter_map(|path| path.relay.association_counters());
+                let mut all = paths.past().1;
+                let each = paths.relays().filter_map(Relay::association_counters);
                 each.for_each(|counters| all.add(counters));
                 all
             }
@@ -119,23 +152,24 @@ impl RelaySet {
                 let label = paths.all.get(number).map(|path| path.label.as_str());
                 label.filter(|label| !label.is_empty())
             }
-            (Side::Hub(_), Peer::Path(_)) | (Side::Terminal(_), Peer::Terminal(_)) => None,
+            (Side::Hub(_), Peer::Path(_))
+            | (_, Peer::Former(_))
+            | (Side::Terminal(_), Peer::Terminal(_)) => None,
         }
     }
+}
 
-    /// Starts or stops copying received and sent payloads.
-    pub(crate) fn set_tap(&mut self, tap: Option<Tap>) {
+impl Taps for RelaySet {
+    fn set_tap(&mut self, tap: Option<Tap>) {
         match &mut self.side {
             Side::Terminal(paths) => {
-                paths.all.iter_mut().for_each(|path| path.relay.set_tap(tap.clone()));
+                paths.relays_mut().for_each(|relay| relay.set_tap(tap.clone()));
             }
             Side::Hub(hub) => hub.set_tap(tap),
         }
     }
 
-    /// Passes the copied payloads to `take`, with the terminal's name at a hub, and clears them.
-    /// Returns how many payloads were dropped since the tap was set.
-    pub(crate) fn drain_tap(&mut self, mut take: impl FnMut(Option<&str>, Tapped<'_>)) -> u64 {
+    fn drain_tap(&mut self, take: &mut dyn FnMut(Option<&str>, Tapped<'_>)) -> u64 {
         // Names and tap cannot be borrowed from the hub at once.
         let names: Vec<(PeerId, String)> = match &self.side {
             Side::Terminal(_) => Vec::new(),
@@ -210,6 +244,7 @@ fn terminal(
         receive_credit_bytes: streams.receive_credit,
         receive_limit_bytes: sight.receive_pool,
         receive_memory_bytes: sight.receive_memory as u64,
+        report: relay.report().map(ReportStatus::new),
         counters: PathCounters {
             sessions: totals.sessions,
             segments_sent: totals.segments_sent,

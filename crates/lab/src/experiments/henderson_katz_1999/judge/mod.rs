@@ -1,6 +1,7 @@
 //! Evaluation of the paper's claims.
 
 mod files;
+mod pages;
 mod simulators;
 mod table_1;
 mod web;
@@ -19,6 +20,7 @@ pub(super) fn judge(_: &Setting, results: &Results) -> Outcome {
             files::from_end_to_end(results),
             table_1::section(results),
             web::replies(results),
+            pages::section(results),
             files::split_up(results),
             web::commercial(results),
             simulators::section(results),

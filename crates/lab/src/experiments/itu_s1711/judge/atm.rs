@@ -1,7 +1,9 @@
 //! Annex 3, section 3: figures 30 to 34.
 
 use super::super::ATM;
-use super::super::atm::{ENDLESS, FTP_SOCKETS, FULL, QUEUES, SOCKETS, Trial, WINDOWS};
+use super::super::atm::{
+    ENDLESS, FTP_SOCKETS, FULL, GRID, QUEUES, RECOVERIES, SOCKETS, Trial, WINDOWS,
+};
 use crate::experiments::publication::{Found, Measure, number, page, that};
 use crate::experiments::{Results, Section, Series, Summary, Table};
 
@@ -37,10 +39,24 @@ pub(super) fn section(results: &Results) -> Section {
             PAGE.figure("figure-30", vec![by_socket(true, "540 ms"), by_socket(false, "1 ms")]),
             PAGE.figure("figure-34", vec![Series::new("a queue without end", by_window)]),
         ],
-        tables: vec![PAGE.table("queues-atm", QUEUES.map(row)), ftp(results)],
+        tables: vec![PAGE.table("queues-atm", QUEUES.map(row)), recoveries(results), ftp(results)],
         cells: PAGE.judge(CLAIMS, results),
         ..PAGE.section()
     }
+}
+
+/// Returns the grid of recovery and queue: throughput, timeouts, and the longest pause.
+fn recoveries(results: &Results) -> Table {
+    let row = |recovery: usize| {
+        let cell = |queue| {
+            let value = |name| of(results, Trial::Recovery { recovery, queue }, name).mean;
+            let [mbps, timeouts, pause] = ["mbps", "timeouts", "pause_s"].map(value);
+            format!("{mbps:.1}; {timeouts:.0}; {pause:.1} s")
+        };
+        let name = RECOVERIES[recovery].0.to_owned();
+        std::iter::once(name).chain(GRID.map(cell)).collect()
+    };
+    PAGE.table("recoveries", (0..RECOVERIES.len()).map(row))
 }
 
 /// Returns the table of transfers between memories by socket buffer.

@@ -87,7 +87,8 @@ pub(super) const CLAIMS: &[(&str, Measure)] = &[
         Found::new(format!("{:.1} s", least.mean)).above(least, 60.0)
     }),
     that("the-web-alone-does-not-congest", |results| {
-        let silent = Trial { file: false, ..alone(Way::SackNewReno, GEO) };
+        let silent = Trial::new(Way::SackNewReno, GEO, Others::Web);
+        let silent = Trial { file: false, ..silent };
         let lost = of(results, silent, "satellite_overflowed");
         Found::new(format!("{:.2} packets", lost.mean)).below(lost, 1.0)
     }),

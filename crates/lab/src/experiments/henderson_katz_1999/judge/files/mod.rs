@@ -5,8 +5,8 @@ mod split;
 
 use super::super::FILES;
 use super::super::bench::{
-    BUFFER_KB, BUFFERS_KB, FEW, GRID, Others, QUEUE, QUEUES, RIDE_MS, RIDES_MS, ROUND_TRIPS,
-    Router, Trial, Way,
+    BUFFER_KB, BUFFERS_KB, FEW, GRID, LOADS, Others, QUEUE, QUEUES, RECOVERIES, RIDE_MS, RIDES_MS,
+    ROUND_TRIPS, Router, Trial, Way,
 };
 use crate::experiments::statistics::relative_gain;
 use crate::experiments::{Results, Section, Series, Summary, Table};
@@ -25,7 +25,7 @@ fn of(results: &Results, trial: Trial, name: &str) -> Summary {
 }
 
 fn alone(way: Way, round_trip: u64) -> Trial {
-    Trial::new(way, round_trip, Others::Web)
+    Trial::new(way, round_trip, Others::Light)
 }
 
 fn crowded(way: Way, round_trip: u64) -> Trial {
@@ -142,9 +142,8 @@ fn buffers(results: &Results) -> Table {
 
 /// Returns the grid of recovery, load and queue: throughput at 20 and 600 ms.
 fn recoveries(results: &Results) -> Table {
-    let loads = [("nothing else", Others::Nobody), ("the web", Others::Web)];
-    let ways = [Way::SackNewReno, Way::Rfc6675].into_iter();
-    let rows = ways.flat_map(|way| loads.map(|(load, others)| (way, load, others)));
+    let rows = RECOVERIES.into_iter();
+    let rows = rows.flat_map(|way| LOADS.map(|(load, others)| (way, load, others)));
     let row = |(way, load, others): (Way, &str, Others)| {
         let cell = |queue| {
             let at = |round_trip| Trial { queue, ..Trial::new(way, round_trip, others) };
