@@ -399,6 +399,8 @@ local function extension_frame(c, tree, flags)
       return string.format("PADDING, %d bytes", len)
     elseif flags == 0x12 then
       return string.format("REPORT, %d bytes", len)
+    elseif flags == 0x13 then
+      return string.format("RECEIVED, %d bytes", len)
     end
     return string.format("unknown frame 0x%02x, %d bytes", flags, len)
   end

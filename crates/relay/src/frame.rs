@@ -14,6 +14,7 @@
 //! GOAWAY   0 0 0 1 0 0 0 0   length, streams opened, flags (1 byte; 1: no session follows)
 //! PADDING  0 0 0 1 0 0 0 1   length, zeros
 //! REPORT   0 0 0 1 0 0 1 0   length, number, a terminal's state
+//! RECEIVED 0 0 0 1 0 0 1 1   length, 2 * stream + H, bytes in order
 //! other    0 0 0 1 n n n n   length, octets that a receiver without this frame skips
 //! ```
 //!
@@ -28,9 +29,11 @@ use crate::target::{Destination, Priority, StreamId, Target};
 use core::fmt;
 use std::net::{IpAddr, SocketAddr};
 
+mod note;
 mod reader;
 mod report;
 
+use note::stream_key;
 pub(crate) use reader::Reader;
 
 const STREAM: u8 = 0x80;
@@ -54,6 +57,7 @@ const EXTENSION: u8 = 0x10;
 const GOAWAY: u8 = EXTENSION;
 const PADDING: u8 = EXTENSION + 1;
 const REPORT: u8 = EXTENSION + 2;
+const RECEIVED: u8 = EXTENSION + 3;
 
 /// Minimum number of bytes of a packet in a PIECE.
 pub(crate) const LEAST_PIECE: usize = 32;
@@ -146,6 +150,11 @@ pub(crate) enum Frame<'a> {
     Report {
         number: u64,
         content: &'a [u8],
+    },
+    /// All bytes of the peer's half below `offset` were received.
+    Received {
+        id: StreamId,
+        offset: u64,
     },
     /// An extension frame of an unknown type, skipped by its length.
     Unknown {
@@ -250,26 +259,35 @@ impl<'a> Writer<'a> {
 
     /// Writes `frame`, which has no data, if it fits; returns whether it did.
     pub(crate) fn control(&mut self, frame: &Frame<'_>) -> bool {
-        let (kind, id, numbers, code): (u8, Option<StreamId>, [Option<u64>; 2], Option<u8>) =
+        let (kind, id, numbers, code): (u8, Option<StreamId>, [Option<u64>; 3], Option<u8>) =
             match *frame {
-                Frame::Accept { id } => (ACCEPT, Some(id), [None, None], None),
+                Frame::Accept { id } => (ACCEPT, Some(id), [None; 3], None),
                 Frame::Reset { id, final_offset, charged, code } => {
-                    (RESET, Some(id), [Some(final_offset), Some(charged)], Some(code))
+                    (RESET, Some(id), [Some(final_offset), Some(charged), None], Some(code))
                 }
                 Frame::Credit { id, limit } => {
-                    (CREDIT, Some(id), [Some(limit / CREDIT_UNIT), None], None)
+                    (CREDIT, Some(id), [Some(limit / CREDIT_UNIT), None, None], None)
                 }
                 Frame::Shared { returned } => {
-                    (SHARED, None, [Some(returned / CREDIT_UNIT), None], None)
+                    (SHARED, None, [Some(returned / CREDIT_UNIT), None, None], None)
                 }
-                Frame::Grant { number, kbps } => (GRANT, None, [Some(number), Some(kbps)], None),
-                Frame::Need { number, units } => (NEED, None, [Some(number), Some(units)], None),
+                Frame::Grant { number, kbps } => {
+                    (GRANT, None, [Some(number), Some(kbps), None], None)
+                }
+                Frame::Need { number, units } => {
+                    (NEED, None, [Some(number), Some(units), None], None)
+                }
                 Frame::Families { number, families } => {
-                    (FAMILIES, None, [Some(number), Some(families.bits())], None)
+                    (FAMILIES, None, [Some(number), Some(families.bits()), None], None)
                 }
                 Frame::GoAway { opened, leaves } => {
                     let len = varint_len(opened) as u64 + 1;
-                    (GOAWAY, None, [Some(len), Some(opened)], Some(u8::from(leaves)))
+                    (GOAWAY, None, [Some(len), Some(opened), None], Some(u8::from(leaves)))
+                }
+                Frame::Received { id, offset } => {
+                    let key = stream_key(id);
+                    let len = (varint_len(key) + varint_len(offset)) as u64;
+                    (RECEIVED, None, [Some(len), Some(key), Some(offset)], None)
                 }
                 Frame::Stream { .. }
                 | Frame::Datagram { .. }
@@ -446,18 +464,6 @@ impl<'a> Writer<'a> {
         }
         self.bytes(&address.port().to_be_bytes());
     }
-
-    /// Adds an entry to a note if it fits: a stream's limit, or the returned shared credit.
-    pub(crate) fn note(&mut self, id: Option<StreamId>, value: u64) -> bool {
-        let key = note_key(id);
-        let value = value / CREDIT_UNIT;
-        if varint_len(key) + varint_len(value) > self.left() {
-            return false;
-        }
-        self.varint(key);
-        self.varint(value);
-        true
-    }
 }
 
 impl StreamHead<'_> {
@@ -483,13 +489,6 @@ fn open_len(open: &Open) -> usize {
 
 fn varint_len(value: u64) -> usize {
     (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
-}
-
-fn note_key(id: Option<StreamId>) -> u64 {
-    match id {
-        None => 0,
-        Some(id) => (u64::from(id.number()) << 1 | u64::from(id.opened_by_hub())) + 1,
-    }
 }
 
 #[cfg(test)]

@@ -216,11 +216,15 @@ impl Relay {
                     self.leave(number);
                 }
             }
-            // The hub has joined it to streams that have ended here meanwhile, or the first session
-            // has begun on another path meanwhile.
-            (false, (_, true)) | (true, (false, _)) => {
-                return self.request_joins(now);
+            // The hub has joined it to streams that have ended here meanwhile.
+            (false, (_, true)) => return self.request_joins(now),
+            (true, (_, false)) if !self.is_connected() && self.paths[number].session.is_none() => {
+                if !self.replace_unanswered(now) {
+                    return self.request_joins(now);
+                }
             }
+            // The first session has begun on another path meanwhile.
+            (true, (false, _)) => return self.request_joins(now),
             // The hub does not join paths, or has restarted, which the other paths detect as well.
             (true, (true, false)) if self.paths[number].session.is_none() => return,
             (_, (_, false)) => {

@@ -92,6 +92,11 @@ impl SendHalf {
         self.finish == Finish::Open
     }
 
+    /// Returns the offset of the first stored byte: all before it were acknowledged.
+    pub(crate) fn first_held(&self) -> u64 {
+        self.buffer.base()
+    }
+
     /// Returns the number of stored bytes.
     pub(crate) fn held(&self) -> u64 {
         self.end - self.buffer.base()
@@ -211,7 +216,10 @@ impl SendHalf {
 
     /// Queues bytes that no longer fit into their packet.
     pub(crate) fn requeue(&mut self, offset: u64, end: u64) {
-        self.requeued.insert(offset.max(self.buffer.base()), end);
+        let offset = offset.max(self.buffer.base());
+        if offset < end {
+            self.requeued.insert(offset, end);
+        }
     }
 
     /// Queues the FIN again.

@@ -51,6 +51,8 @@ pub(crate) struct Stream {
     pub(crate) readable_told: bool,
     /// `Ended` was reported.
     pub(crate) ended_told: bool,
+    /// A RECEIVED frame is queued or not acknowledged.
+    pub(crate) tells_received: bool,
     /// The limit in the last announcement to the peer.
     pub(crate) announced: u64,
     /// The limit in the announcement before, and the time of the last one.
@@ -87,6 +89,7 @@ impl Stream {
             waits_for_pool: false,
             readable_told: false,
             ended_told: false,
+            tells_received: false,
             announced: receive_minimum,
             before: receive_minimum,
             said_at: Instant::ZERO,

@@ -112,6 +112,7 @@ fn the_loss_of_either_path_costs_its_rate_and_no_stream() {
         let rate = if lost == 0 { LEO } else { GEO };
         let [detected, resumed] = resumption(&mut rig, stream);
         println!("path {lost} lost: detected after {detected:?}, octets {resumed:?} later");
+        assert!(resumed < Span::from_millis(100), "{resumed:?}");
         // The rest of what was lost.
         rig.run(Span::from_secs(3), |_| false);
         let share = goodput(&mut rig, stream, Span::from_secs(10)) / (rate.as_bps() as f64 / 8.0);
@@ -141,6 +142,30 @@ fn a_path_that_is_down_beyond_the_limit_leaves_and_joins_again() {
         let share = goodput(&mut rig, stream, Span::from_secs(20)) / sum;
         assert!(share >= 0.9, "path {lost}: {share}");
         assert!(rig.disconnected.is_empty(), "{:?}", rig.disconnected);
+    }
+}
+
+/// RLY-12.6: a path that fails while its session begins does not keep the other one from use.
+#[test]
+fn a_path_without_a_response_to_its_first_segment_is_replaced() {
+    // Before the segment is received, and after it.
+    for millis in [25, 35] {
+        let terminal = RelayConfig::new("boat").with_rates(Some(UP), Some(GEO));
+        let mut rig = Rig::with(11, terminal, RelayConfig::new("hub"));
+        rig.delay = Span::from_millis(10);
+        rig.add_path("boat/leo", Span::from_millis(100), [LEO, UP]);
+        let stream = rig.open("echo", App::writer(500));
+        rig.run(Span::from_millis(millis), |_| false);
+        rig.dark_until = rig.now + Span::from_secs(60);
+        assert!(rig.run(Span::from_secs(6), |rig| rig.app(Side::Terminal, stream).ended));
+        assert!(rig.disconnected.iter().all(|(side, _)| *side == Side::Hub));
+        // The first path joins.
+        rig.run(Span::from_secs(70), |_| false);
+        let stream = download(&mut rig);
+        rig.run(Span::from_secs(10), |_| false);
+        let sum = (GEO.as_bps() + LEO.as_bps()) as f64 / 8.0;
+        let share = goodput(&mut rig, stream, Span::from_secs(10)) / sum;
+        assert!(share >= 0.9, "{share}");
     }
 }
 

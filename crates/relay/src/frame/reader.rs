@@ -3,7 +3,7 @@
 use super::{
     ACCEPT, CHARGED, CREDIT, CREDIT_UNIT, DATAGRAM, END, EXTENSION, FAMILIES, Frame, FrameError,
     GOAWAY, GRANT, HUB, LEAST_PIECE, LENGTH, NEED, OPEN, Open, PADDING, PIECE, PartialOffset,
-    REPORT, RESET, SHARED, STREAM, WIDE,
+    RECEIVED, REPORT, RESET, SHARED, STREAM, WIDE,
 };
 use crate::datagram::LARGEST;
 use crate::families::Families;
@@ -85,6 +85,14 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Returns the stream with this key.
+    fn stream_of(key: u64) -> Result<StreamId, FrameError> {
+        match u32::try_from(key >> 1) {
+            Ok(number) if number <= MAX_NUMBER => Ok(StreamId::new(number, key & 1 != 0)),
+            Ok(_) | Err(_) => Err(FrameError::Number),
+        }
+    }
+
     /// Decodes the next frame.
     pub(crate) fn frame(&mut self) -> Result<Frame<'a>, FrameError> {
         let flags = self.byte()?;
@@ -133,6 +141,10 @@ impl<'a> Reader<'a> {
                 Ok(Frame::GoAway { opened, leaves: content.byte()? & 1 != 0 })
             }
             PADDING => Ok(Frame::Padding),
+            RECEIVED => {
+                let id = Self::stream_of(content.varint()?)?;
+                Ok(Frame::Received { id, offset: content.varint()? })
+            }
             REPORT => Ok(Frame::Report { number: content.varint()?, content: content.rest }),
             _ => Ok(Frame::Unknown { kind: flags }),
         }
@@ -242,11 +254,6 @@ impl<'a> Reader<'a> {
         let key = self.varint()?;
         let value = self.credit()?;
         let Some(key) = key.checked_sub(1) else { return Ok((None, value)) };
-        match u32::try_from(key >> 1) {
-            Ok(number) if number <= MAX_NUMBER => {
-                Ok((Some(StreamId::new(number, key & 1 != 0)), value))
-            }
-            Ok(_) | Err(_) => Err(FrameError::Number),
-        }
+        Ok((Some(Self::stream_of(key)?), value))
     }
 }

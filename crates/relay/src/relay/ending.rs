@@ -214,11 +214,16 @@ impl Relay {
 
     /// Starts a terminal's session with a hub that announced `limits`.
     pub(super) fn begin_session(&mut self, now: Instant, number: usize, limits: Limits) {
+        let is_replaceable = self.paths.len() > 1 && !self.has_others(number);
         let path = &mut self.paths[number];
         (path.peer, path.peer_left) = (Some(limits), None);
         path.incarnation += 1;
+        path.begun = now;
         let config = session_config(&path.config, limits, path.cached_metrics);
-        path.session = Some(Session::connect(&config, now, path.incarnation));
+        let mut session = Session::connect(&config, now, path.incarnation);
+        // Another path may have to replace it, and data that the hub has would be sent again.
+        session.block_data(is_replaceable);
+        path.session = Some(session);
         path.begin_mtu_search(limits);
         let sends_padding = path.sends_padding();
         if !self.has_others(number) {
@@ -250,6 +255,8 @@ impl Relay {
                     let path = &mut self.paths[number];
                     path.connected = true;
                     path.connected_since = Some(now);
+                    let is_held = path.is_held;
+                    path.session.iter_mut().for_each(|session| session.block_data(is_held));
                     self.connected_news |= is_first;
                     continue;
                 }

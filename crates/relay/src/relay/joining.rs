@@ -14,7 +14,10 @@ use crate::DisconnectReason;
 use crate::config::RelayConfig;
 use crate::session::association_config;
 use association::{Entropy, Terminal};
-use units::{BitRate, Instant};
+use units::{BitRate, Instant, Span};
+
+/// Time after which a session without a response gives way to one on another path.
+const ANSWER_TIME: Span = Span::from_secs(3);
 
 impl Relay {
     /// Adds a path to the same hub to a terminal's relay, and returns its number. The first path
@@ -92,6 +95,20 @@ impl Relay {
         self.streams.remove_path(number);
         self.review_paths();
         self.wake();
+    }
+
+    /// Ends the sessions that the hub has not answered for some time, so that one can begin on a
+    /// path that it has answered; returns false if it is too early. Nothing was sent in them.
+    pub(super) fn replace_unanswered(&mut self, now: Instant) -> bool {
+        let begun = self.paths.iter().filter(|(_, path)| path.session.is_some());
+        let mut begun = begun.map(|(_, path)| path.begun);
+        if begun.any(|begun| now.since(begun) < ANSWER_TIME) {
+            return false;
+        }
+        for (_, path) in &mut self.paths {
+            path.session = None;
+        }
+        true
     }
 
     /// Returns the association of another path that answers, or whose session has just begun.

@@ -41,8 +41,9 @@ pub(crate) struct Path {
     pub(super) peer_left: Option<Left>,
     /// Filter for segments of an earlier session in the association.
     pub(super) order: SessionOrder,
-    /// Number of sessions started.
+    /// Number of sessions started, and when the last one was, at a terminal.
     pub(super) incarnation: u32,
+    pub(super) begun: Instant,
     pub(super) mtu: PathMtu,
     /// Path metrics of the last session, if it measured them.
     pub(super) path_metrics: Option<PathMetrics>,
@@ -73,6 +74,7 @@ impl Path {
             is_held: false,
             peer_left: None,
             incarnation: 0,
+            begun: Instant::ZERO,
             mtu: PathMtu::new(config.mtu),
             path_metrics: None,
             cached_metrics: config.path_metrics,

@@ -40,6 +40,10 @@ impl Paths {
         self.current
     }
 
+    pub(super) fn are_several(&self) -> bool {
+        self.all.len() > 1
+    }
+
     /// The grants of the current path.
     pub(super) fn grants(&self) -> &Grants {
         &self.all[self.current].grants
@@ -141,6 +145,7 @@ impl Control {
             Self::Accept { .. }
             | Self::Reset { .. }
             | Self::Credit { .. }
+            | Self::Received { .. }
             | Self::Shared { .. }
             | Self::Families
             | Self::Report

@@ -1,6 +1,7 @@
 //! What the peer's frames do.
 
 use super::Streams;
+use super::sending::Control;
 use crate::frame::{Frame, Open, PartialOffset, Reader};
 use crate::receive::Violation;
 use crate::stream::{Opening, Stream};
@@ -75,6 +76,7 @@ impl Streams {
             }
             Frame::GoAway { opened, leaves } => self.receive_go_away(opened, leaves),
             Frame::Padding => {}
+            Frame::Received { id, offset } => self.receive_received(id, offset),
             Frame::Report { number, content } if self.is_hub => {
                 self.report.receive(number, content);
             }
@@ -144,6 +146,14 @@ impl Streams {
             return;
         };
         let offset = offset.resolve(stream.receive.expected());
+        let stop = offset + data.len() as u64;
+        let repeats = !data.is_empty() && stop <= stream.receive.expected() && !stream.cut;
+        if repeats
+            && self.paths.are_several()
+            && !std::mem::replace(&mut stream.tells_received, true)
+        {
+            self.controls.push_back(Control::Received { id });
+        }
         match stream.receive.receive(offset, data, end, charged, &mut self.pool) {
             Ok(news) => {
                 self.statistics.bytes_received += data.len() as u64;
@@ -300,6 +310,17 @@ impl Streams {
             self.schedule(id);
             self.make_room_known(id);
         }
+    }
+
+    /// Handles the number of bytes that the peer has received in order: it has some of them from a
+    /// path that no longer answers.
+    fn receive_received(&mut self, id: StreamId, offset: u64) {
+        let Some(stream) = self.streams.get(&id) else { return };
+        if offset > stream.send.sent() || !self.paths.are_several() {
+            self.statistics.bad_frames += 1;
+            return;
+        }
+        self.release(id, 0, offset, false);
     }
 
     fn receive_shared(&mut self, returned: u64) {

@@ -90,6 +90,7 @@ impl Streams {
             Control::Accept { .. }
             | Control::Reset { .. }
             | Control::Credit { .. }
+            | Control::Received { .. }
             | Control::Shared { .. }
             | Control::GoAway
             | Control::Rate { .. } => self.controls.push_back(control),
@@ -105,6 +106,13 @@ impl Streams {
     ) -> Option<Reference> {
         let Reference::Stream { id, offset, len, open, end } = reference else { return None };
         let stream = self.streams.get_mut(&id)?;
+        // The peer may have these bytes from an earlier packet, on another path (RLY-12.8).
+        let received = stream.send.first_held().saturating_sub(offset).min(u64::from(len)) as u32;
+        if received > 0 && received == len && !end {
+            return None;
+        }
+        let (offset, len) = (offset + u64::from(received), len - received);
+        let open = open && received == 0;
         let opening = match &stream.opening {
             Opening::Sent(opening) if open => Some(opening),
             // An opening that was accepted meanwhile needs no repeating.

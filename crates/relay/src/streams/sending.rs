@@ -31,6 +31,10 @@ pub(super) enum Control {
         id: StreamId,
         limit: u64,
     },
+    /// The bytes of a stream that have arrived in order; when the frame is written they may be more.
+    Received {
+        id: StreamId,
+    },
     /// The shared credit returned; when the frame is written it may say more.
     Shared {
         returned: u64,
@@ -232,6 +236,10 @@ impl Streams {
                 // Nobody asks any more: the frame counts as written.
                 None => return true,
             },
+            Control::Received { id } => match self.streams.get(&id) {
+                Some(stream) => Frame::Received { id, offset: stream.receive.expected() },
+                None => return true,
+            },
             Control::Shared { .. } => Frame::Shared { returned: self.pool.shared_returned },
             Control::Rate { path } => {
                 let (number, value) =
@@ -382,6 +390,11 @@ impl Streams {
             match reference {
                 Reference::Control(Control::Credit { id, limit }) => self.credit_known(id, limit),
                 Reference::Control(Control::Shared { returned }) => self.shared_known(returned),
+                Reference::Control(Control::Received { id }) => {
+                    if let Some(stream) = self.streams.get_mut(&id) {
+                        stream.tells_received = false;
+                    }
+                }
                 Reference::Control(Control::Reset { id, .. }) => self.peer_has_seen(id),
                 Reference::Control(
                     Control::Accept { .. }
@@ -399,7 +412,7 @@ impl Streams {
         }
     }
 
-    fn release(&mut self, id: StreamId, offset: u64, stop: u64, end: bool) {
+    pub(super) fn release(&mut self, id: StreamId, offset: u64, stop: u64, end: bool) {
         let Some(stream) = self.streams.get_mut(&id).filter(|stream| !stream.cut) else { return };
         let before = stream.send.held();
         stream.send.release(offset, stop);

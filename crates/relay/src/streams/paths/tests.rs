@@ -173,3 +173,44 @@ fn a_retransmitted_packet_moves_with_its_path() {
     let (moved, _) = fresh(&mut terminal, LEO).expect("the same data");
     assert!(moved.ends_with(&[5; 1_000]));
 }
+
+/// RLY-12.8
+#[test]
+fn what_a_path_delivered_before_it_was_lost_is_not_sent_again() {
+    let [mut terminal, mut hub] = pair();
+    let id = open(&mut terminal);
+    terminal.write(at(0), id, &[5; 9_000]).expect("written");
+    terminal.set_path(LEO, false);
+    let mut delivered = Vec::new();
+    while let Some((packet, _)) = fresh(&mut terminal, GEO) {
+        delivered.push(packet);
+    }
+    hub.set_path(GEO, true);
+    delivered[..5].iter().for_each(|packet| hub.deliver(packet));
+    terminal.set_path(GEO, false);
+    terminal.leave_path(GEO);
+    let (first, handle) = fresh(&mut terminal, LEO).expect("the first octets again");
+    let (second, _) = fresh(&mut terminal, LEO).expect("the next octets");
+    hub.set_path(LEO, true);
+    hub.deliver(&first);
+    let (answer, told) = fresh(&mut hub, LEO).expect("RECEIVED");
+    hub.deliver(&second);
+    assert!(fresh(&mut hub, LEO).is_none(), "the first one is not acknowledged");
+    let expected = hub.streams.get(&id).expect("open").receive.expected();
+    terminal.set_path(LEO, true);
+    terminal.deliver(&answer);
+    assert_eq!(terminal.held(id), 9_000 - expected);
+    let mut room = [0; 1_400];
+    assert_eq!(terminal.again(handle, &mut room), 0);
+    hub.deliver(&fresh(&mut terminal, LEO).expect("what is missing").0);
+    assert!(hub.streams.get(&id).expect("open").receive.expected() > expected);
+    // Each acknowledgment permits another one.
+    hub.released(told);
+    hub.deliver(&second);
+    assert!(fresh(&mut hub, LEO).is_some());
+    // More than was sent cannot have been received, nor anything of a stream that is not open.
+    for frame in [&[0x13, 4, 0, 0xff, 0xff, 3][..], &[0x13, 2, 0, 1], &[0x13, 2, 9, 0]] {
+        terminal.deliver(frame);
+    }
+    assert_eq!((terminal.statistics().bad_frames, terminal.held(id) > 0), (1, true));
+}

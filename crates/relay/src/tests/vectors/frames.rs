@@ -65,6 +65,9 @@ fn describe(frame: &Frame<'_>) -> Value {
             json!({ "frame": "GOAWAY", "opened": opened, "leaves": leaves })
         }
         Frame::Padding => json!({ "frame": "PADDING" }),
+        Frame::Received { id: stream, offset } => {
+            json!({ "frame": "RECEIVED", "stream": id(*stream), "offset": offset })
+        }
         Frame::Report { number, content } => {
             let report = TerminalReport::decode(content);
             let ReportedCounters { open, opened, refused, lost, dropped } = report.counters;
@@ -206,6 +209,7 @@ fn others() -> Vec<Value> {
             "RLY-1.10, 11.2",
             &octets("12 0b 02 0105 302e322e30 0901aa 01 05"),
         ),
+        vector("RECEIVED", "RLY-12.8", &octets("13 05 0b 80808010")),
         vector(
             "an extension frame of an unknown kind, and ACCEPT behind it",
             "RLY-1.10",
@@ -239,6 +243,8 @@ fn malformed() -> Vec<Value> {
         bad("PIECE that is empty", "RLY-6.4", "26 01 64 00 00"),
         bad("GOAWAY without its number", "RLY-10.1, 1.10", "10 00"),
         bad("GOAWAY without its flags", "RLY-10.1, 1.10", "10 01 05"),
+        bad("RECEIVED of a stream with a number of 2^28", "RLY-12.8, 1.8", "13 06 8080808002 00"),
+        bad("RECEIVED without an offset", "RLY-12.8, 1.10", "13 01 05"),
         bad("REPORT without its number", "RLY-11.1, 1.10", "12 00"),
         bad("shared credit of 2^62 bytes", "RLY-1.8", "04 80808080808080 08"),
         bad("an extension frame that goes past the end", "RLY-1.10", "1f 05 00"),
