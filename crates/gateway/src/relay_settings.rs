@@ -1,5 +1,6 @@
 //! The configuration of relays, from that of the gateway.
 
+use crate::config::joins;
 use crate::engine::{PathPlan, Route};
 use crate::service::handover;
 use crate::state::State;
@@ -25,7 +26,10 @@ pub(crate) fn path_plans(
     section: &TerminalSection,
     state: &State,
 ) -> Result<Vec<PathPlan>, Error> {
-    let plan = |path: PathSection| {
+    let paths = config.effective_paths();
+    let joins: Vec<Option<usize>> = (0..paths.len()).map(|number| joins(&paths, number)).collect();
+    let relays = joins.iter().filter(|joins| joins.is_none()).count() as u64;
+    let plan = |(path, joins): (PathSection, Option<usize>)| {
         let route = route(&path).ok_or(Error::NoPeer)?;
         let mut relay = relay_config(config, &path.link);
         relay.security = path.security()?;
@@ -33,8 +37,8 @@ pub(crate) fn path_plans(
         // The hub is to keep the association of the process that this one replaces.
         relay.is_beside = handover::is_replacing();
         if let Some(memory) = config.limits.memory {
-            // All paths share it.
-            relay = relay.with_memory(memory / config.paths.len().max(1) as u64);
+            // All relays share it.
+            relay = relay.with_memory(memory / relays);
         }
         let PathSection { name, priority, weight, link, .. } = path;
         let hub_name = match link.peer {
@@ -44,11 +48,11 @@ pub(crate) fn path_plans(
         if !name.is_empty() {
             relay.name = format!("{}/{name}", section.name);
         }
-        let mut plan = PathPlan { name, relay, route, hub_name, priority, weight };
+        let mut plan = PathPlan { name, relay, route, hub_name, priority, weight, joins };
         plan.relay.path_metrics = state.get(&plan.cache_key());
         Ok(plan)
     };
-    config.effective_paths().into_iter().map(plan).collect()
+    paths.into_iter().zip(joins).map(plan).collect()
 }
 
 /// Returns the configuration of a relay over `link`, without keys.

@@ -1,7 +1,7 @@
 //! Reports of a gateway's run.
 
 use crate::proxy::RefuseReason;
-use relay::{Relay, Totals};
+use relay::{PathView, Relay, Totals};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use units::{BitRate, Instant, Span};
@@ -62,17 +62,17 @@ pub struct PeerReport {
 }
 
 impl PeerReport {
-    pub(crate) fn of(peer: String, now: Instant, relay: &Relay) -> Option<Self> {
-        let seen = relay.snapshot(now)?;
+    pub(crate) fn of(peer: String, now: Instant, path: PathView<'_>) -> Option<Self> {
+        let seen = path.snapshot(now)?;
         Some(Self {
             peer,
             mode: seen.mode,
-            rate_bits_per_second: relay.rate(now).map(BitRate::as_bps),
-            confirmed_rate_bits_per_second: relay
+            rate_bits_per_second: path.rate(now).map(BitRate::as_bps),
+            confirmed_rate_bits_per_second: path
                 .path_metrics()
                 .map(|metrics| metrics.rate.as_bps()),
             round_trip_seconds: seen.srtt.map(Span::as_secs_f64),
-            mtu: relay.mtu(),
+            mtu: path.mtu(),
         })
     }
 }

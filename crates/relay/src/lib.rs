@@ -101,7 +101,7 @@ pub use datagram::DatagramStatistics;
 pub use fair::Owner;
 pub use families::{Families, FamilyReach};
 pub use hub::{Hub, Plans, Standing};
-pub use relay::{ReceiveError, Relay, RelayStatus};
+pub use relay::{PathView, ReceiveError, Relay, RelayStatus};
 pub use report::{ReportedCounters, ReportedMessage, ReportedPath, TerminalReport};
 pub use scheduler::{Level, Service};
 pub use share::share_memory;

@@ -22,8 +22,10 @@ mod settings;
 mod shared_link;
 mod status;
 mod verbs;
+mod view;
 
 pub use status::RelayStatus;
+pub use view::PathView;
 
 /// Reason for rejecting a datagram. It was counted; nothing else has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -46,7 +46,7 @@ impl Pair {
             let now = rig.now;
             self.dark_since[number] =
                 (rig.dark_until > now).then(|| self.dark_since[number].unwrap_or(now));
-            self.selector.update(now, number, rig.terminal.path_sample());
+            self.selector.update(now, number, rig.terminal.path(0).expect("one").sample());
         }
     }
 

@@ -143,6 +143,7 @@ fn link_entries(all: &mut Entries, table: &str, link: &LinkSection) {
         mtu,
         overhead,
         padding,
+        bond,
     } = link;
     put(all, &format!("{table}.listen"), listen.to_string());
     put(all, &format!("{table}.peer"), optional(peer.as_ref(), "none"));
@@ -154,6 +155,7 @@ fn link_entries(all: &mut Entries, table: &str, link: &LinkSection) {
     put(all, &format!("{table}.mtu"), mtu.to_string());
     put(all, &format!("{table}.overhead"), overhead.to_string());
     put(all, &format!("{table}.padding"), padding.to_string());
+    put(all, &format!("{table}.bond"), bond.to_string());
 }
 
 fn forward_entries(all: &mut Entries, section: Option<&ForwardSection>) {

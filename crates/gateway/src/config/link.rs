@@ -28,6 +28,8 @@ pub struct LinkSection {
     pub overhead: u32,
     /// Whether a hub measures an unknown rate by packets without data while the link is idle.
     pub padding: bool,
+    /// Whether each connection of a terminal uses all paths of the same hub and priority.
+    pub bond: bool,
 }
 
 impl Default for LinkSection {
@@ -44,6 +46,7 @@ impl Default for LinkSection {
             mtu: 1500,
             overhead: 0,
             padding: true,
+            bond: false,
         }
     }
 }

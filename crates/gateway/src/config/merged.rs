@@ -56,6 +56,7 @@ impl Config {
             mtu: _,
             overhead: _,
             padding: _,
+            bond: _,
         } = link;
         // The shards of a hub have no scheduler in common.
         let is_sharded = matches!(&self.role, Role::Hub(hub) if hub.shards > 1);

@@ -68,7 +68,7 @@ pub use accept::{AcceptMode, AcceptRule, AcceptRules, ConfirmSection, WhenFull};
 pub use dns::DnsSection;
 pub(crate) use dns::MAX_DNS_LISTENERS;
 pub use paths::{HealthSection, PathSection};
-pub(crate) use paths::{MAX_PATHS, terminal_of};
+pub(crate) use paths::{MAX_PATHS, joins, terminal_of};
 pub use plans::{ClassSection, Commitment, PlanSection};
 pub(crate) use plans::{commitments, for_relay, unknown_members};
 pub use quic::QuicMode;

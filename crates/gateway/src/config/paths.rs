@@ -33,6 +33,14 @@ pub struct PathSection {
     pub keys: Option<NoiseSection>,
 }
 
+/// Returns the earlier path to which path `number` is joined: the first one with the same hub and
+/// priority, if `bond` is set.
+pub(crate) fn joins(paths: &[PathSection], number: usize) -> Option<usize> {
+    let key = |path: &PathSection| (path.link.peer.clone(), path.priority);
+    let own = paths.get(number).filter(|path| path.link.bond).map(key)?;
+    paths[..number].iter().position(|path| key(path) == own)
+}
+
 /// Returns the terminal's name in the name of a path. At a hub each path of a terminal has a key of
 /// its own and a name that begins with the terminal's, such as `boat/lte`.
 pub(crate) fn terminal_of(name: &str) -> &str {
@@ -88,6 +96,11 @@ pub(super) fn read(
             agree(reader, line, other, &path);
         }
         list.push(path);
+    }
+    if let Some(list) = all.as_ref().filter(|_| link.bond)
+        && !(0..list.len()).any(|number| joins(list, number).is_some())
+    {
+        reader.mistake(1, "link.bond", "true", "two [[path]] with the same hub and priority");
     }
     all
 }

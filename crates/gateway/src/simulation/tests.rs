@@ -121,7 +121,8 @@ fn one(layout: Layout, up: u64, down: u64) -> Storm {
 
 #[test]
 fn a_connection_transfers_its_bytes_and_ends() {
-    for layout in [Layout::Pair, Layout::TwoHubs, Layout::TwoTerminals, Layout::Single] {
+    use Layout::{Pair, Single, TwoHubs, TwoLinks, TwoTerminals};
+    for layout in [Pair, TwoHubs, TwoLinks, TwoTerminals, Single] {
         let report = run_storm(&one(layout, 100_000, 200_000)).unwrap();
         let found = (report.connections, report.complete, report.bytes);
         assert_eq!(found, (1, 1, 300_000), "{layout:?}");
@@ -173,6 +174,26 @@ fn new_connections_use_the_other_path_during_an_outage() {
     let mut world = storm.world().unwrap();
     let done = world.run(at(20_000), |world| world.tasks[0].is_over()).unwrap();
     assert!(done && world.tasks[0].is_complete(), "{:?}", world.tasks[0]);
+}
+
+/// Each of two bonded paths has an outage for a minute while a connection runs.
+#[test]
+fn a_connection_over_bonded_paths_survives_the_loss_of_either() {
+    for (first, encrypted) in [(0, false), (2, true)] {
+        let mut storm = one(Layout::TwoLinks, 400_000, 400_000);
+        let mut rng = RngStream::new(0, 0, "gateway/simulation/tests");
+        storm.options.encrypted = encrypted;
+        storm.options.rates = [BitRate::from_kbps(1_000); 2];
+        let (options, delay) = (storm.options.clone(), storm.options.delay);
+        storm.site = Site::new(&mut rng, &options, &options, |_, rate| Link::ideal(rate, delay));
+        for link in [first, first + 1] {
+            storm.acts.insert(at(4_000 + link as u64), Act::Blackout(link, Span::from_secs(60)));
+        }
+        storm.faults_end = at(70_000);
+        let mut world = storm.world().unwrap();
+        let done = world.run(at(30_000), |world| world.tasks[0].is_over()).unwrap();
+        assert!(done && world.tasks[0].is_complete(), "{first}: {:?}", world.tasks[0]);
+    }
 }
 
 /// A client resets when its gateway's kernel has all its bytes, which are more than the link

@@ -30,13 +30,24 @@ impl Hub {
     }
 
     /// Returns the relay of an association, and the number of its path there.
+    pub fn path(&mut self, id: PeerId) -> Option<(&mut crate::Relay, usize)> {
+        // The caller may change it.
+        if let Some((of, _)) = self.seat(id) {
+            self.touch(of);
+        }
+        self.relay_of(id)
+    }
+
+    /// As [`path`](Self::path), for calls after which nothing is due.
     pub(super) fn relay_of(&mut self, id: PeerId) -> Option<(&mut crate::Relay, usize)> {
         let (of, number) = self.seat(id)?;
         self.peers.get_mut(&of).map(|peer| (&mut peer.relay, number))
     }
 
-    /// Returns the associations with a path.
-    pub(super) fn paths(&self) -> Vec<PeerId> {
+    /// Returns the associations with a path: those of the [relays](Self::peers), except for those
+    /// that have ended while their relay continues on another path, and those that are joined to
+    /// them.
+    pub fn paths(&self) -> Vec<PeerId> {
         let own = self.peers.iter().filter(|(_, peer)| peer.name.is_none()).map(|(&id, _)| id);
         own.chain(self.joined.keys().copied()).collect()
     }

@@ -102,6 +102,11 @@ impl Path {
         path
     }
 
+    /// Returns its number in the relay.
+    pub(super) fn number(&self) -> usize {
+        self.number
+    }
+
     /// Has the streams serve the session of this path.
     pub(super) fn select(&self, now: Instant, streams: &mut Streams) {
         streams.set_path(self.number, self.is_answered());

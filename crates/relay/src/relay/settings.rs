@@ -40,7 +40,7 @@ impl Relay {
     /// use [`hint_mtu`](Self::hint_mtu).
     pub fn set_mtu(&mut self, now: Instant, mtu: usize) {
         let _ = now;
-        let path = &mut self.paths[0];
+        let Some(path) = self.paths.get_mut(0) else { return };
         path.mtu.force(mtu.max(crate::MIN_MTU));
         path.fit_mtu();
     }
@@ -54,13 +54,25 @@ impl Relay {
     /// message. It determines which size is probed next, and when; only probes change the size in
     /// use.
     pub fn hint_mtu(&mut self, mtu: usize) {
-        self.paths[0].mtu.set_hint(mtu);
+        self.hint_mtu_on(0, mtu);
+    }
+
+    /// As [`hint_mtu`](Self::hint_mtu), for the path with this number.
+    pub fn hint_mtu_on(&mut self, number: usize, mtu: usize) {
+        if let Some(path) = self.paths.get_mut(number) {
+            path.mtu.set_hint(mtu);
+        }
     }
 
     /// Handles an EMSGSIZE error of the host's own link for a datagram of `len` bytes of UDP
     /// payload.
     pub fn refuse_datagram(&mut self, len: usize) {
-        let path = &mut self.paths[0];
+        self.refuse_datagram_on(0, len);
+    }
+
+    /// As [`refuse_datagram`](Self::refuse_datagram), for the path with this number.
+    pub fn refuse_datagram_on(&mut self, number: usize, len: usize) {
+        let Some(path) = self.paths.get_mut(number) else { return };
         path.mtu.on_emsgsize(len + path.config.ip_overhead);
         path.fit_mtu();
     }

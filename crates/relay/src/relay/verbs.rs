@@ -3,7 +3,7 @@
 use super::Relay;
 use crate::{
     DisconnectReason, Families, OpenError, Owner, PathMetrics, Priority, RefuseReason, ResetReason,
-    Service, Statistics, StreamError, StreamId, Target, TerminalReport, Totals, health,
+    Service, Statistics, StreamError, StreamId, Target, TerminalReport, Totals,
 };
 use association::{Capabilities, Terminal};
 use units::{BitRate, Instant, Span};
@@ -227,17 +227,6 @@ impl Relay {
         self.paths.iter().any(|(_, path)| path.is_answered())
     }
 
-    /// Returns a sample of the path to the peer, to evaluate its [health](crate::health).
-    pub fn path_sample(&self) -> health::PathSample {
-        let counted = self.session_statistics();
-        health::PathSample {
-            answered: self.is_answered(),
-            round_trip: self.round_trip(),
-            sent: counted.map_or(0, |counted| counted.data_sent),
-            retransmitted: counted.map_or(0, |counted| counted.data_retransmitted),
-        }
-    }
-
     /// Returns the hub's rate grant for this terminal, if there is one.
     pub fn granted(&self) -> Option<BitRate> {
         self.streams.granted()
@@ -323,8 +312,14 @@ impl Relay {
 
     /// Returns the totals, including past sessions.
     pub fn totals(&self) -> Totals {
-        let mut totals = self.past;
+        let mut totals = self.stream_totals();
         self.paths.iter().for_each(|(_, path)| totals.add(&path.totals()));
+        totals
+    }
+
+    /// Returns the totals of the streams, including past sessions.
+    pub(super) fn stream_totals(&self) -> Totals {
+        let mut totals = self.past;
         totals.add_streams(&self.streams.statistics());
         totals.datagrams.add(&self.streams.datagrams.statistics());
         totals

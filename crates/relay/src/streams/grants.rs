@@ -73,7 +73,12 @@ impl Streams {
 
     /// What the hub has granted to this terminal.
     pub(crate) fn granted(&self) -> Option<BitRate> {
-        let (_, kbps) = self.paths.grants().heard.filter(|_| !self.is_hub)?;
+        self.granted_on(self.paths.current())
+    }
+
+    /// As [`granted`](Self::granted), for the path with this number.
+    pub(crate) fn granted_on(&self, path: usize) -> Option<BitRate> {
+        let (_, kbps) = self.paths.grants_of(path)?.heard.filter(|_| !self.is_hub)?;
         BitRate::new(kbps.saturating_mul(1_000).max(LEAST_GRANT))
     }
 

@@ -65,6 +65,27 @@ fn fallback_actions_are_read() {
 }
 
 #[test]
+fn bonded_paths_have_one_hub_and_one_priority() {
+    let bonded = OPEN.replacen("[link]", "[link]\nbond = true", 1);
+    let error = Config::parse("g.toml", &bonded).unwrap_err().to_string();
+    assert!(error.contains("two [[path]] with the same hub and priority"), "{error}");
+    let third = |peer: &str| {
+        format!(
+            "[[path]]\nname = \"leo\"\npeer = \"{peer}\"\n[[path]]\nname = \"b\"\npriority = 2\n\
+                 peer = \"192.0.2.1:7000\"\n[health]"
+        )
+    };
+    let all = |text: &str| text.replacen("[health]", &third("192.0.2.1:7000"), 1);
+    let config = parse(&all(&bonded));
+    let joined: Vec<_> = (0..4).map(|number| joins(&config.paths, number)).collect();
+    assert_eq!(joined, [None, None, Some(0), None]);
+    let config = parse(&all(OPEN));
+    assert!((0..4).all(|number| joins(&config.paths, number).is_none()));
+    let error = error_for(TERMINAL, "[link]", "[link]\nbond = true");
+    assert!(error.contains("link.bond: found an unknown key"), "{error}");
+}
+
+#[test]
 fn one_link_is_one_unnamed_path() {
     let config = Config::parse("g.toml", TERMINAL).unwrap();
     let [path] = &config.effective_paths()[..] else { panic!("one path") };

@@ -2,7 +2,7 @@
 
 use crate::engine::limits::log_budget::LogBudget;
 use association::OpenError;
-use relay::{ReceiveError, Relay};
+use relay::{PathView, ReceiveError};
 use std::net::SocketAddr;
 use units::{Instant, Span};
 
@@ -49,9 +49,9 @@ impl HandshakeLog {
     }
 
     /// Logs a hub that does not respond to Hellos. To one without an address none are sent.
-    pub(crate) fn log_unanswered(&mut self, relay: &Relay, hub: Option<SocketAddr>) {
-        let Some(counters) = relay.association_counters() else { return };
-        let Some(hub) = hub.filter(|_| !relay.is_connected()) else {
+    pub(crate) fn log_unanswered(&mut self, path: PathView<'_>, hub: Option<SocketAddr>) {
+        let Some(counters) = path.association_counters() else { return };
+        let Some(hub) = hub.filter(|_| !path.is_connected()) else {
             self.answered = counters.hellos;
             self.most = FIRST;
             return;
@@ -74,7 +74,7 @@ impl HandshakeLog {
 mod tests {
     use super::*;
     use crate::logging::captured::Captured;
-    use relay::{PrivateKey, RelayConfig, TransmitBatch};
+    use relay::{PrivateKey, Relay, RelayConfig, TransmitBatch};
 
     /// Returns what `run` logs.
     fn logged(run: impl FnOnce()) -> String {
@@ -124,7 +124,7 @@ mod tests {
                     while relay.poll_transmit(now, &mut TransmitBatch::new(&mut room, 1)).is_some()
                     {
                     }
-                    log.log_unanswered(&relay, hub);
+                    log.log_unanswered(relay.path(0).expect("one"), hub);
                 }
             })
         };

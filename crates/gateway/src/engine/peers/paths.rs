@@ -1,12 +1,13 @@
-//! Paths of a terminal to its hubs: a relay for each, and the selection of a path for new
-//! connections.
+//! Paths of a terminal to its hubs: a relay for each, or for several that are joined, and the
+//! selection of a path for new connections.
 //!
 //! ```text
-//!   new connection ──▶ best health, first priority, turns by weight ──▶ path 1: relay ── hub A
-//!                                                                      path 2: relay ── hub A or B
+//!   new connection ──▶ best health, first priority, turns by weight ──▶ path 0: relay 0 ── hub A
+//!                                                                      path 1: relay 1 ── hub A or B
+//!                                                                      path 2: relay 1
 //! ```
 //!
-//! A connection stays with its path and waits during an outage of it.
+//! A connection stays with its relay and waits while all paths of it are in an outage.
 
 mod succession;
 
@@ -17,7 +18,7 @@ use crate::engine::peers::outgoing::Outgoing;
 use crate::engine::peers::peer::Peer;
 use association::{Entropy, OpenError};
 use relay::health::{HealthCriteria, HealthState, PathSelector};
-use relay::{Event, ReceiveError, Relay, RelayConfig, TransmitBatch};
+use relay::{Event, PathView, ReceiveError, Relay, RelayConfig, TransmitBatch};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use succession::{Formers, RelayMaker};
@@ -35,6 +36,8 @@ pub(crate) struct PathPlan {
     pub(crate) hub_name: Option<Arc<str>>,
     pub(crate) priority: u32,
     pub(crate) weight: u32,
+    /// The earlier path to which this one is joined.
+    pub(crate) joins: Option<usize>,
 }
 
 impl PathPlan {
@@ -49,8 +52,9 @@ impl PathPlan {
 pub(crate) struct Path {
     /// Name of terminal and path; empty if there is only one path.
     pub(crate) label: String,
-    pub(crate) relay: Box<Relay>,
-    /// The configuration of its next relay.
+    /// Its relay, and its number there.
+    pub(crate) seat: (usize, usize),
+    /// The configuration for its next relay.
     config: RelayConfig,
     pub(crate) route: Route,
     pub(crate) hub_name: Option<Arc<str>>,
@@ -71,12 +75,6 @@ impl Path {
         known_as(self.hub_name.as_deref(), self.route.peer)
     }
 
-    /// Sets the maximum rates of sending and receiving.
-    pub(crate) fn set_rates(&mut self, send: Option<BitRate>, receive: Option<BitRate>) {
-        (self.config.send_rate, self.config.receive_rate) = (send, receive);
-        self.relay.set_rates(send, receive);
-    }
-
     /// Returns the hub's address, once it is known.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         Some(self.route.peer).filter(|peer| !peer.ip().is_unspecified())
@@ -87,8 +85,10 @@ impl Path {
 #[derive(Debug)]
 pub(crate) struct Paths {
     pub(crate) all: Vec<Path>,
+    /// The relays, of which each has one path or several.
+    pub(crate) present: Vec<Relay>,
     selector: PathSelector,
-    /// Path whose events are polled first.
+    /// Relay whose events are polled first.
     turn: usize,
     formers: Formers,
     make: RelayMaker,
@@ -102,18 +102,33 @@ impl Paths {
         now: Instant,
         entropy: impl FnMut() -> E + Send + 'static,
     ) -> Self {
-        let mut make = RelayMaker::new(entropy);
         let mut selector = PathSelector::default();
-        let all = plans.into_iter().map(|plan| {
+        let mut all: Vec<Path> = Vec::new();
+        let mut count = 0;
+        for plan in plans {
             selector.add(plan.priority, plan.weight, demands);
-            let relay = make.relay(&plan.relay, now);
             let label = if plan.name.is_empty() { String::new() } else { plan.relay.name.clone() };
+            let relay = plan.joins.and_then(|earlier| all.get(earlier)).map(|path| path.seat.0);
+            let relay = relay.unwrap_or(count);
+            count = count.max(relay + 1);
+            let number = all.iter().filter(|path| path.seat.0 == relay).count();
             let PathPlan { name, relay: config, route, hub_name, .. } = plan;
             let handshake_log = HandshakeLog::default();
-            Path { label, relay, config, route, hub_name, name, handshake_log, bound: true }
-        });
-        let all = all.collect();
-        Self { all, selector, turn: 0, formers: Formers::default(), make }
+            let seat = (relay, number);
+            all.push(Path {
+                label,
+                seat,
+                config,
+                route,
+                hub_name,
+                name,
+                handshake_log,
+                bound: true,
+            });
+        }
+        let mut make = RelayMaker::new(entropy);
+        let present = (0..count).map(|relay| make.relay(configs(&all, relay), now)).collect();
+        Self { all, present, selector, turn: 0, formers: Formers::default(), make }
     }
 
     /// Sets the health criteria, and the time without a message from the hub after which a path is
@@ -122,8 +137,8 @@ impl Paths {
         self.selector.set_demands(demands);
         for path in &mut self.all {
             path.config.keep_alive = keep_alive;
-            path.relay.set_keep_alive(keep_alive);
         }
+        self.present.iter_mut().for_each(|relay| relay.set_keep_alive(keep_alive));
     }
 
     /// Sets the rates of the path called `name`.
@@ -133,22 +148,38 @@ impl Paths {
         send: Option<BitRate>,
         receive: Option<BitRate>,
     ) {
-        let its = self.all.iter_mut().filter(|path| path.name == name);
-        its.for_each(|path| path.set_rates(send, receive));
+        for path in self.all.iter_mut().filter(|path| path.name == name) {
+            (path.config.send_rate, path.config.receive_rate) = (send, receive);
+            let (relay, number) = path.seat;
+            self.present[relay].set_rates_on(number, send, receive);
+        }
     }
 
-    /// Selects the path for a new connection.
+    /// Selects the relay for a new connection.
     pub(crate) fn choose(&mut self) -> usize {
         match self.selector.choose() {
-            Some(number) => number,
+            Some(number) => self.all[number].seat.0,
             None => self.first(),
         }
     }
 
-    /// Returns the path for packets that belong to no connection. While no path is up it is the
-    /// first whose socket is bound.
+    /// Returns the relay for packets that belong to no connection. While no path is up it is that
+    /// of the first whose socket is bound.
     pub(crate) fn first(&self) -> usize {
-        self.selector.first_of(|number| self.all[number].bound).unwrap_or(0)
+        let number = self.selector.first_of(|number| self.all[number].bound).unwrap_or(0);
+        self.all[number].seat.0
+    }
+
+    /// Returns the first path of a relay, and whether it has others.
+    pub(crate) fn first_of(&self, relay: usize) -> Option<(&Path, bool)> {
+        let mut its = self.all.iter().filter(|path| path.seat.0 == relay);
+        its.next().map(|first| (first, its.next().is_some()))
+    }
+
+    /// Returns the state of path `number`.
+    pub(crate) fn view(&self, number: usize) -> Option<PathView<'_>> {
+        let (relay, number) = self.all.get(number)?.seat;
+        self.present.get(relay)?.path(number)
     }
 
     /// Returns the best health of all paths apart from delay and loss.
@@ -177,8 +208,11 @@ impl Paths {
         let several = self.all.len() > 1;
         for (number, path) in self.all.iter().enumerate() {
             // Until the next process of the hub has responded, the last one shows the path's health.
-            let last = self.formers.of(number).last().filter(|_| !path.relay.is_connected());
-            let mut seen = last.map_or(&path.relay, |last| &last.relay).path_sample();
+            let (relay, seat) = path.seat;
+            let Some(present) = self.present[relay].path(seat) else { continue };
+            let last = self.formers.of(relay).last().filter(|_| !present.is_connected());
+            let last = last.and_then(|last| last.relay.path(seat));
+            let mut seen = last.unwrap_or(present).sample();
             seen.answered &= path.bound;
             let Some(health_state) = self.selector.update(now, number, seen) else { continue };
             if several {
@@ -209,14 +243,16 @@ impl Paths {
         (datagram, is_last): (&mut [u8], bool),
     ) -> Option<Result<(), ReceiveError>> {
         let path = self.all.get_mut(number).filter(|path| is_same(path.route.peer, from))?;
-        if path.relay.is_addressed(datagram) {
-            return Some(path.relay.handle_datagram(now, datagram));
+        let (relay, number) = path.seat;
+        let present = &mut self.present[relay];
+        if present.is_addressed_on(number, datagram) {
+            return Some(present.handle_datagram_on(now, number, datagram));
         }
-        let mut formers = self.formers.of(number);
-        Some(match formers.find(|former| former.relay.is_addressed(datagram)) {
-            Some(former) => former.relay.handle_datagram(now, datagram),
+        let mut formers = self.formers.of(relay);
+        Some(match formers.find(|former| former.relay.is_addressed_on(number, datagram)) {
+            Some(former) => former.relay.handle_datagram_on(now, number, datagram),
             None if !is_last => Err(ReceiveError::Association(OpenError::Elsewhere)),
-            None => path.relay.handle_datagram(now, datagram),
+            None => present.handle_datagram_on(now, number, datagram),
         })
     }
 
@@ -228,10 +264,15 @@ impl Paths {
         batch: &mut TransmitBatch<'_>,
     ) -> Option<Outgoing> {
         let path = self.all.get_mut(number)?;
-        path.handshake_log.log_unanswered(&path.relay, path.address());
+        let (relay, number) = path.seat;
+        let present = &mut self.present[relay];
+        if let Some(view) = present.path(number) {
+            path.handshake_log.log_unanswered(view, path.address());
+        }
         let destination = path.route.peer;
-        let transmit = path.relay.poll_transmit(now, batch).or_else(|| {
-            self.formers.of(number).find_map(|former| former.relay.poll_transmit(now, batch))
+        let transmit = present.poll_transmit_on(now, number, batch).or_else(|| {
+            let mut formers = self.formers.of(relay);
+            formers.find_map(|former| former.relay.poll_transmit_on(now, number, batch))
         })?;
         Some(Outgoing { destination, len: transmit.len, segment_size: transmit.segment_size })
     }
@@ -241,10 +282,10 @@ impl Paths {
         if let Some((id, event)) = self.formers.poll_event() {
             return Some((Peer::Former(id), event));
         }
-        let count = self.all.len();
+        let count = self.present.len();
         for offset in 0..count {
             let number = (self.turn + offset) % count;
-            if let Some(event) = self.all[number].relay.poll_event() {
+            if let Some(event) = self.present[number].poll_event() {
                 self.turn = number;
                 return Some((Peer::Path(number), event));
             }
@@ -254,20 +295,25 @@ impl Paths {
 
     /// Returns when the next timer of a path expires.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        let relays = self.all.iter().filter_map(|path| path.relay.poll_timeout());
+        let relays = self.present.iter().filter_map(|relay| relay.poll_timeout());
         relays.chain(self.formers.poll_timeout()).chain(self.selector.poll_timeout()).min()
     }
 
     /// Updates the MTU hints of all paths.
     pub(crate) fn check(&mut self, host: &dyn Host) {
-        for Path { relay, route, .. } in self.all.iter_mut().filter(|path| path.address().is_some())
-        {
-            update_mtu_hint(host, relay, route);
-        }
-        for former in &mut self.formers.all {
-            update_mtu_hint(host, &mut former.relay, &self.all[former.path].route);
+        for path in self.all.iter().filter(|path| path.address().is_some()) {
+            let (relay, number) = path.seat;
+            update_mtu_hint(host, (&mut self.present[relay], number), &path.route);
+            for former in self.formers.of(relay) {
+                update_mtu_hint(host, (&mut former.relay, number), &path.route);
+            }
         }
     }
+}
+
+/// Returns the configurations of the paths of a relay, of which each is joined to the first one.
+fn configs(all: &[Path], relay: usize) -> impl Iterator<Item = &RelayConfig> {
+    all.iter().filter(move |path| path.seat.0 == relay).map(|path| &path.config)
 }
 
 fn known_as(hub: Option<&str>, address: SocketAddr) -> String {
@@ -278,10 +324,14 @@ fn cache_key(name: &str, hub: &str) -> String {
     if name.is_empty() { hub.to_owned() } else { format!("{hub} by {name}") }
 }
 
-/// Passes the MTU of the first link of `route`, to `relay`, if the host has it.
-pub(crate) fn update_mtu_hint(host: &dyn Host, relay: &mut Relay, route: &Route) {
+/// Passes the MTU of the first link of `route` to a path of `relay`, if the host has it.
+pub(crate) fn update_mtu_hint(
+    host: &dyn Host,
+    (relay, number): (&mut Relay, usize),
+    route: &Route,
+) {
     match host.path_mtu(route) {
-        Ok(mtu) => relay.hint_mtu(mtu),
+        Ok(mtu) => relay.hint_mtu_on(number, mtu),
         Err(error) => tracing::debug!(peer = %route.peer, %error, "unknown path MTU"),
     }
 }

@@ -120,7 +120,7 @@ impl RelaySet {
     ) -> Result<StreamKey, RefuseReason> {
         let Side::Terminal(paths) = &mut self.side else { return Err(RefuseReason::Policy) };
         let number = paths.choose();
-        let (relay, owner) = (&mut paths.all[number].relay, owner(target.source, self.ipv6_prefix));
+        let (relay, owner) = (&mut paths.present[number], owner(target.source, self.ipv6_prefix));
         if held > SHARE_OF_FREE.saturating_mul(relay.free_streams()) {
             return Err(RefuseReason::Limit);
         }
@@ -279,10 +279,9 @@ impl RelaySet {
     pub(crate) fn take_datagram(&mut self) -> Option<(Peer, Vec<u8>)> {
         match &mut self.side {
             Side::Terminal(paths) => {
-                let mut all = paths.all.iter_mut().enumerate();
-                let taken = all.find_map(|(number, path)| {
-                    Some((Peer::Path(number), path.relay.take_datagram()?))
-                });
+                let mut all = paths.present.iter_mut().enumerate();
+                let taken = all
+                    .find_map(|(number, relay)| Some((Peer::Path(number), relay.take_datagram()?)));
                 let first = paths.first();
                 taken.or_else(|| {
                     let packet = paths.relays_mut().find_map(Relay::take_datagram)?;
@@ -342,9 +341,9 @@ impl RelaySet {
     pub(crate) fn can_overlap(&self) -> bool {
         match &self.side {
             Side::Terminal(paths) => paths
-                .all
+                .present
                 .iter()
-                .all(|path| path.relay.can_overlap() || path.relay.statistics().streams == 0),
+                .all(|relay| relay.can_overlap() || relay.statistics().streams == 0),
             Side::Hub(_) => true,
         }
     }
@@ -381,8 +380,7 @@ impl RelaySet {
     pub(crate) fn set_rates(&mut self, send: Option<BitRate>, receive: Option<BitRate>) {
         match &mut self.side {
             Side::Terminal(paths) => {
-                let unnamed = paths.all.iter_mut().filter(|path| path.label.is_empty());
-                unnamed.for_each(|path| path.set_rates(send, receive));
+                paths.set_rates("", send, receive);
             }
             Side::Hub(hub) => hub.set_rates(send, receive),
         }
@@ -407,9 +405,8 @@ impl RelaySet {
     /// `own`, if configured.
     pub(crate) fn share_memory(&mut self, own: Option<u64>) {
         match (&mut self.side, own) {
-            (Side::Terminal(paths), Some(bytes)) if paths.all.len() > 1 => {
-                let mut relays: Vec<&mut Relay> =
-                    paths.all.iter_mut().map(|path| &mut *path.relay).collect();
+            (Side::Terminal(paths), Some(bytes)) if paths.present.len() > 1 => {
+                let mut relays: Vec<&mut Relay> = paths.present.iter_mut().collect();
                 relay::share_memory(&mut relays, bytes);
             }
             (Side::Terminal(_), _) => {}
@@ -446,7 +443,7 @@ impl RelaySet {
         }
     }
 
-    /// Returns a terminal's path for packets that belong to no connection.
+    /// Returns a terminal's relay for packets that belong to no connection.
     pub(crate) fn first_path(&self) -> Peer {
         match &self.side {
             Side::Terminal(paths) => Peer::Path(paths.first()),
@@ -456,9 +453,7 @@ impl RelaySet {
 
     fn relay(&mut self, peer: Peer) -> Option<&mut Relay> {
         match (&mut self.side, peer) {
-            (Side::Terminal(paths), Peer::Path(number)) => {
-                paths.all.get_mut(number).map(|path| &mut *path.relay)
-            }
+            (Side::Terminal(paths), Peer::Path(number)) => paths.present.get_mut(number),
             (Side::Terminal(paths), Peer::Former(id)) => {
                 paths.former(id).map(|former| &mut *former.relay)
             }

@@ -79,6 +79,10 @@ impl Storm {
         let mut addresses = RngStream::new(seed, 0, "gateway/simulation/addresses");
         let mut names = RngStream::new(seed, 0, "gateway/simulation/names");
         let mut options = options(rng, &mut addresses);
+        let mut links = RngStream::new(seed, 0, "gateway/simulation/links");
+        if options.layout == Layout::Pair && links.chance(0.25) {
+            options.layout = Layout::TwoLinks;
+        }
         options.dns = options.layout != Layout::Single && names.chance(0.4);
         let reloaded = reloaded(rng, &options);
         let delay = options.delay;

@@ -4,6 +4,8 @@
 //!   pair:          terminal ═══ hub        two terminals:  terminal ═╦═ hub
 //!   two hubs:      terminal ═╦═ hub                        terminal ═╝
 //!                            ╚═ hub        single:         a single gateway
+//!   two links:     terminal ═══ hub
+//!                           ═══
 //! ```
 
 use crate::simulation::net::link::{Link, headers};
@@ -22,6 +24,8 @@ pub(in crate::simulation) enum Layout {
     Pair,
     /// A terminal with a path to each of two hubs; new connections use the path that is up.
     TwoHubs,
+    /// A terminal with two bonded paths to its hub.
+    TwoLinks,
     /// Two terminals of one hub.
     TwoTerminals,
     /// A single gateway.
@@ -74,10 +78,18 @@ impl Layout {
     /// Returns the number of gateways with clients, and of those without.
     const fn sizes(self) -> (usize, usize) {
         match self {
-            Self::Pair => (1, 1),
+            Self::Pair | Self::TwoLinks => (1, 1),
             Self::TwoHubs => (1, 2),
             Self::TwoTerminals => (2, 1),
             Self::Single => (1, 0),
+        }
+    }
+
+    /// Returns the hub of each path of a terminal.
+    fn paths(self) -> Vec<usize> {
+        match self {
+            Self::TwoLinks => vec![0, 0],
+            _ => (0..self.sizes().1).collect(),
         }
     }
 }
@@ -93,13 +105,18 @@ impl Site {
         let (terminals, hubs) = options.layout.sizes();
         let keys: Vec<PrivateKey> =
             (0..terminals + hubs).map(|_| PrivateKey::generate(rng)).collect();
+        let second = RngStream::new(0, 0, "gateway/simulation/second");
+        let second = PrivateKey::generate(&mut { second });
         let mut links = Vec::new();
         for terminal in 0..terminals {
-            for hub in 0..hubs {
+            for (path, hub) in options.layout.paths().into_iter().enumerate() {
                 let (own, peer) =
-                    (terminal_address(options, terminal, hub), hub_address(options, hub));
+                    (terminal_address(options, terminal, path), hub_address(options, hub));
                 for (ends, rate) in [(own, peer), (peer, own)].into_iter().zip(options.rates) {
                     let mut link = link(rng, rate);
+                    if options.layout == Layout::TwoLinks && path == 1 {
+                        link.delay = link.delay / 4;
+                    }
                     link.headers = headers(own);
                     links.push((ends, link));
                 }
@@ -108,8 +125,8 @@ impl Site {
         let texts = |options: &Options| match options.layout {
             Layout::Single => vec![single(options)],
             _ => {
-                let terminals = (0..terminals).map(|it| terminal(options, it, &keys));
-                terminals.chain((0..hubs).map(|it| hub(options, it, &keys))).collect()
+                let terminals = (0..terminals).map(|it| terminal(options, it, &keys, &second));
+                terminals.chain((0..hubs).map(|it| hub(options, it, &keys, &second))).collect()
             }
         };
         let (configs, reloads) = (texts(options), texts(reloaded));
@@ -211,13 +228,16 @@ fn peer_key(options: &Options, public: PublicKey) -> String {
     if options.encrypted { format!("peer_public_key = \"{public}\"\n") } else { String::new() }
 }
 
-fn terminal(options: &Options, number: usize, keys: &[PrivateKey]) -> String {
-    let (terminals, hubs) = options.layout.sizes();
+fn terminal(options: &Options, number: usize, keys: &[PrivateKey], second: &PrivateKey) -> String {
+    let (terminals, _) = options.layout.sizes();
+    let (paths, bonds) = (options.layout.paths(), options.layout == Layout::TwoLinks);
     let accept = if options.confirms { "confirm" } else { "early" };
-    let place = |hub: usize| {
-        let (own, peer) = (terminal_address(options, number, hub), hub_address(options, hub));
+    let place = |path: usize, hub: usize| {
+        let (own, peer) = (terminal_address(options, number, path), hub_address(options, hub));
         let key = peer_key(options, keys[terminals + hub].public());
-        format!("listen = \"{own}\"\npeer = \"{peer}\"\n{key}")
+        let is_second = bonds && path == 1 && options.encrypted;
+        let own_key = if is_second { self::key(options, second) } else { String::new() };
+        format!("listen = \"{own}\"\npeer = \"{peer}\"\n{key}{own_key}")
     };
     let mut text = format!(
         "role = \"terminal\"\nname = \"{}\"\naccept = \"{accept}\"\n{}[link]\n",
@@ -225,14 +245,16 @@ fn terminal(options: &Options, number: usize, keys: &[PrivateKey]) -> String {
         key(options, &keys[number])
     );
     let rates = rates(options);
-    if hubs == 1 {
-        text += &place(0);
+    if paths.len() == 1 {
+        text += &place(0, 0);
         text += &rates;
     } else {
         text += &rates;
-        for hub in 0..hubs {
-            let priority = options.priorities[hub];
-            text += &format!("[[path]]\nname = \"p{hub}\"\npriority = {priority}\n{}", place(hub));
+        text += if bonds { "bond = true\n" } else { "" };
+        for (path, hub) in paths.into_iter().enumerate() {
+            let priority = if bonds { 1 } else { options.priorities[path] };
+            let place = place(path, hub);
+            text += &format!("[[path]]\nname = \"p{path}\"\npriority = {priority}\n{place}");
         }
         text += "[health]\nprobe = \"500ms\"\nhold = \"2s\"\n";
     }
@@ -246,16 +268,19 @@ fn terminal(options: &Options, number: usize, keys: &[PrivateKey]) -> String {
     text + &format!("first_data_wait = \"{}ms\"\n", options.first_data_wait.as_millis())
 }
 
-fn hub(options: &Options, number: usize, keys: &[PrivateKey]) -> String {
+fn hub(options: &Options, number: usize, keys: &[PrivateKey], second: &PrivateKey) -> String {
     let (terminals, _) = options.layout.sizes();
-    let known = |terminal: usize| {
-        let public = keys[terminal].public();
-        format!("[[terminal]]\nname = \"{}\"\npublic_key = \"{public}\"\n", name(terminal))
+    let known = |name: &str, key: &PrivateKey| {
+        format!("[[terminal]]\nname = \"{name}\"\npublic_key = \"{}\"\n", key.public())
     };
-    let known = match options.encrypted {
-        true => (0..terminals).map(known).collect(),
-        false => String::new(),
-    };
+    let mut all = String::new();
+    if options.encrypted {
+        all = (0..terminals).map(|terminal| known(name(terminal), &keys[terminal])).collect();
+        if options.layout == Layout::TwoLinks {
+            all += &known(&format!("{}/p1", name(0)), second);
+        }
+    }
+    let known = all;
     let source = match options.uses_client_address {
         true => "[hub]\nsource = \"client\"\nclients = [\"10.1.0.0/16\", \"fd00:1::/32\"]\n",
         false => "",

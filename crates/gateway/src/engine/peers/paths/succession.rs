@@ -5,7 +5,7 @@
 //!     └──────▶ another relay: new association, new streams
 //! ```
 
-use super::Paths;
+use super::{Paths, configs};
 use crate::engine::peers::handshake_log::HandshakeLog;
 use association::{Counters, Entropy};
 use relay::{DisconnectReason, Event, Relay, RelayConfig, Totals};
@@ -20,17 +20,29 @@ const LAST_END_TIME: Span = Span::from_secs(4);
 /// Creates the relays of paths.
 pub(super) struct RelayMaker(Box<Make>);
 
-type Make = dyn FnMut(&RelayConfig, Instant) -> Relay + Send;
+type Make = dyn FnMut(Option<Relay>, &RelayConfig, Instant) -> Relay + Send;
 
 impl RelayMaker {
     pub(super) fn new<E: Entropy + 'static>(
         mut entropy: impl FnMut() -> E + Send + 'static,
     ) -> Self {
-        Self(Box::new(move |config, now| Relay::terminal(config, now, entropy())))
+        Self(Box::new(move |relay, config, now| match relay {
+            Some(mut relay) => {
+                relay.add_path(config, now, entropy());
+                relay
+            }
+            None => Relay::terminal(config, now, entropy()),
+        }))
     }
 
-    pub(super) fn relay(&mut self, config: &RelayConfig, now: Instant) -> Box<Relay> {
-        Box::new((self.0)(config, now))
+    /// Creates a relay with paths of these configurations, of which there is at least one.
+    pub(super) fn relay<'c>(
+        &mut self,
+        configs: impl Iterator<Item = &'c RelayConfig>,
+        now: Instant,
+    ) -> Relay {
+        let relay = configs.fold(None, |relay, config| Some((self.0)(relay, config, now)));
+        relay.expect("each relay has a path")
     }
 }
 
@@ -44,8 +56,8 @@ impl fmt::Debug for RelayMaker {
 #[derive(Debug)]
 pub(crate) struct Former {
     pub(super) id: u32,
-    /// Number of its path.
-    pub(super) path: usize,
+    /// Number of the relay in its place.
+    present: usize,
     pub(crate) relay: Box<Relay>,
     /// When it is removed, once its session has ended.
     removed_at: Option<Instant>,
@@ -63,8 +75,9 @@ pub(super) struct Formers {
 }
 
 impl Formers {
-    pub(super) fn of(&mut self, path: usize) -> impl Iterator<Item = &mut Former> {
-        self.all.iter_mut().filter(move |former| former.path == path)
+    /// The former relays in the place of relay `present`.
+    pub(super) fn of(&mut self, present: usize) -> impl Iterator<Item = &mut Former> {
+        self.all.iter_mut().filter(move |former| former.present == present)
     }
 
     pub(super) fn poll_event(&mut self) -> Option<(u32, Event)> {
@@ -91,19 +104,21 @@ impl Formers {
         let former = self.all.remove(index);
         let (totals, counters) = &mut self.past;
         totals.add(&former.relay.totals());
-        former.relay.association_counters().into_iter().for_each(|one| counters.add(one));
+        for (_, path) in former.relay.paths() {
+            path.association_counters().into_iter().for_each(|one| counters.add(one));
+        }
         former
     }
 
-    /// Removes a former relay of `path` if it has as many as it can have: one whose session has
+    /// Removes a former relay of relay `present` if it has as many as it can have: one whose session has
     /// ended, else the oldest.
-    fn make_room(&mut self, path: usize) {
-        if self.of(path).count() < MAX_FORMER {
+    fn make_room(&mut self, present: usize) {
+        if self.of(present).count() < MAX_FORMER {
             return;
         }
-        let is_closed = |one: &Former| one.path == path && one.removed_at.is_some();
+        let is_closed = |one: &Former| one.present == present && one.removed_at.is_some();
         let closed = self.all.iter().position(is_closed);
-        let Some(index) = closed.or_else(|| self.all.iter().position(|one| one.path == path))
+        let Some(index) = closed.or_else(|| self.all.iter().position(|one| one.present == present))
         else {
             return;
         };
@@ -122,25 +137,28 @@ impl Formers {
 }
 
 impl Paths {
-    /// Begins another association on the next path whose hub has announced its end. Returns the
-    /// path and the number of its former relay, which has the existing streams.
+    /// Begins other associations in place of the next relay whose hub has announced its end. Returns
+    /// that relay's number and the one that it has as a former relay, with the existing streams.
     pub(crate) fn poll_succession(&mut self, now: Instant) -> Option<(usize, u32)> {
-        let (formers, all) = (&mut self.formers, &mut self.all);
-        let mut numbered = all.iter_mut().enumerate();
-        let (number, path) =
-            numbered.find(|(_, path)| path.relay.is_left() && path.relay.can_overlap())?;
-        formers.make_room(number);
-        let metrics = path.relay.path_metrics().or(path.config.path_metrics);
-        path.config = RelayConfig { is_beside: true, path_metrics: metrics, ..path.config.clone() };
-        let next = self.make.relay(&path.config, now);
-        let mut relay = std::mem::replace(&mut path.relay, next);
+        let number =
+            self.present.iter().position(|relay| relay.is_left() && relay.can_overlap())?;
+        self.formers.make_room(number);
+        for path in self.all.iter_mut().filter(|path| path.seat.0 == number) {
+            let view = self.present[number].path(path.seat.1);
+            let metrics = view.and_then(|view| view.path_metrics());
+            path.config.is_beside = true;
+            path.config.path_metrics = metrics.or(path.config.path_metrics);
+            // It refers to the counters of the relay.
+            path.handshake_log = HandshakeLog::default();
+            tracing::info!(hub = %path.known_as(), "hub is replaced: another association for new connections");
+        }
+        let next = self.make.relay(configs(&self.all, number), now);
+        let mut relay = std::mem::replace(&mut self.present[number], next);
         relay.drain();
-        // It refers to the counters of the relay.
-        path.handshake_log = HandshakeLog::default();
-        tracing::info!(hub = %path.known_as(), "hub is replaced: another association for new connections");
+        let formers = &mut self.formers;
         formers.last_id += 1;
         let id = formers.last_id;
-        formers.all.push(Former { id, path: number, relay, removed_at: None });
+        formers.all.push(Former { id, present: number, relay: Box::new(relay), removed_at: None });
         Some((number, id))
     }
 
@@ -151,20 +169,23 @@ impl Paths {
 
     /// Returns all relays, of which several may have one path.
     pub(crate) fn relays(&self) -> impl Iterator<Item = &Relay> {
-        let present = self.all.iter().map(|path| &*path.relay);
-        present.chain(self.formers.all.iter().map(|former| &*former.relay))
+        self.present.iter().chain(self.formers.all.iter().map(|former| &*former.relay))
     }
 
     /// As [`Paths::relays`].
     pub(crate) fn relays_mut(&mut self) -> impl Iterator<Item = &mut Relay> {
-        let present = self.all.iter_mut().map(|path| &mut *path.relay);
-        present.chain(self.formers.all.iter_mut().map(|former| &mut *former.relay))
+        self.present.iter_mut().chain(self.formers.all.iter_mut().map(|former| &mut *former.relay))
     }
 
-    /// Returns the relays of path `number`.
-    pub(crate) fn relays_of(&mut self, number: usize) -> impl Iterator<Item = &mut Relay> {
-        let present = self.all.get_mut(number).map(|path| &mut *path.relay);
-        present.into_iter().chain(self.formers.of(number).map(|former| &mut *former.relay))
+    /// Returns the relays of path `number`, and its number in them.
+    pub(crate) fn relays_of(
+        &mut self,
+        number: usize,
+    ) -> Option<(impl Iterator<Item = &mut Relay>, usize)> {
+        let (relay, number) = self.all.get(number)?.seat;
+        let present = self.present.get_mut(relay);
+        let formers = self.formers.of(relay).map(|former| &mut *former.relay);
+        Some((present.into_iter().chain(formers), number))
     }
 
     /// Returns the totals of former relays that were removed.

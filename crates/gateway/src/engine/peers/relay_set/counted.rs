@@ -4,7 +4,7 @@ use super::{Peer, RelaySet, Side, StreamKey};
 use crate::engine::peers::paths::Path;
 use crate::report::{PeerReport, Traffic};
 use crate::state::State;
-use relay::{PeerId, Relay, Statistics};
+use relay::{PathView, PeerId, Relay, Statistics};
 use units::Instant;
 
 impl RelaySet {
@@ -18,8 +18,9 @@ impl RelaySet {
     ) {
         match &mut self.side {
             Side::Terminal(paths) => {
-                for path in paths.all.iter().filter(|path| path.relay.is_connected()) {
-                    if let Some(metrics) = path.relay.path_metrics() {
+                for (number, path) in paths.all.iter().enumerate() {
+                    let view = paths.view(number).filter(PathView::is_connected);
+                    if let Some(metrics) = view.and_then(|view| view.path_metrics()) {
                         state.put(&path.cache_key(), metrics, unix(now));
                     }
                 }
@@ -37,16 +38,20 @@ impl RelaySet {
         const MOST: usize = 100;
         match &mut self.side {
             Side::Terminal(paths) => {
-                let report = |path: &Path| PeerReport::of(path.cache_key(), now, &path.relay);
-                paths.all.iter().filter_map(report).collect()
+                let all = paths.all.iter().enumerate();
+                let report = |(number, path): (usize, &Path)| {
+                    PeerReport::of(path.cache_key(), now, paths.view(number)?)
+                };
+                all.filter_map(report).collect()
             }
             Side::Hub(hub) => {
-                let peers: Vec<PeerId> = hub.peers().take(MOST).collect();
+                let peers = hub.paths();
                 let report = |peer| {
                     let name = hub.name(peer)?.to_owned();
-                    PeerReport::of(name, now, hub.peer(peer)?)
+                    let (relay, number) = hub.path(peer)?;
+                    PeerReport::of(name, now, relay.path(number)?)
                 };
-                peers.into_iter().filter_map(report).collect()
+                peers.into_iter().take(MOST).filter_map(report).collect()
             }
         }
     }

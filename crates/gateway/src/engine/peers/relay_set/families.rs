@@ -16,8 +16,8 @@ impl RelaySet {
     /// what its hub has announced in it.
     pub(crate) fn families(&self) -> (bool, Option<Families>) {
         match &self.side {
-            Side::Terminal(paths) => match paths.all.get(paths.first()) {
-                Some(path) => (path.relay.is_connected(), path.relay.families()),
+            Side::Terminal(paths) => match paths.present.get(paths.first()) {
+                Some(relay) => (relay.is_connected(), relay.families()),
                 None => (false, None),
             },
             Side::Hub(_) => (false, None),

@@ -3,6 +3,7 @@
 use super::{RelaySet, Side};
 use crate::engine::host::Host;
 use crate::engine::peers::paths::Path;
+use relay::PathView;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -37,14 +38,21 @@ impl RelaySet {
         self.path(number).is_none_or(|path| path.address().is_some())
     }
 
+    fn view(&self, number: usize) -> Option<PathView<'_>> {
+        match &self.side {
+            Side::Terminal(paths) => paths.view(number),
+            Side::Hub(_) => None,
+        }
+    }
+
     /// Whether the hub of a path answers.
     pub(crate) fn is_path_answered(&self, number: usize) -> bool {
-        self.path(number).is_some_and(|path| path.relay.is_answered())
+        self.view(number).is_some_and(|path| path.is_answered())
     }
 
     /// Whether there is a session with the hub of a path, which may be in an outage.
     pub(crate) fn is_path_connected(&self, number: usize) -> bool {
-        self.path(number).is_some_and(|path| path.relay.is_connected())
+        self.view(number).is_some_and(|path| path.is_connected())
     }
 
     /// Returns the address of a path's hub, once one is known.

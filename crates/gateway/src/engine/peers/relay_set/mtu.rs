@@ -3,7 +3,7 @@
 use super::{RelaySet, Side};
 use crate::engine::host::{Host, Route};
 use crate::engine::peers::paths::update_mtu_hint;
-use relay::{Hub, PeerId, Relay};
+use relay::{Hub, Relay};
 use std::net::SocketAddr;
 
 impl RelaySet {
@@ -12,7 +12,7 @@ impl RelaySet {
         match &mut self.side {
             Side::Terminal(paths) => paths.check(host),
             Side::Hub(hub) => {
-                on_peers(hub, |relay, address| update_mtu_hint(host, relay, &Route::to(address)));
+                on_peers(hub, |path, address| update_mtu_hint(host, path, &Route::to(address)));
             }
         }
     }
@@ -22,23 +22,24 @@ impl RelaySet {
     pub(crate) fn on_emsgsize(&mut self, number: usize, destination: SocketAddr, len: usize) {
         match &mut self.side {
             Side::Terminal(paths) => {
-                paths.relays_of(number).for_each(|relay| relay.refuse_datagram(len));
+                let Some((relays, number)) = paths.relays_of(number) else { return };
+                relays.for_each(|relay| relay.refuse_datagram_on(number, len));
             }
-            Side::Hub(hub) => on_peers(hub, |relay, address| {
+            Side::Hub(hub) => on_peers(hub, |(relay, number), address| {
                 if address == destination {
-                    relay.refuse_datagram(len);
+                    relay.refuse_datagram_on(number, len);
                 }
             }),
         }
     }
 }
 
-fn on_peers(hub: &mut Hub, mut call: impl FnMut(&mut Relay, SocketAddr)) {
-    let peers: Vec<PeerId> = hub.peers().collect();
-    for peer in peers {
+/// Calls `call` with each path of the hub's relays and its number there.
+fn on_peers(hub: &mut Hub, mut call: impl FnMut((&mut Relay, usize), SocketAddr)) {
+    for peer in hub.paths() {
         let address = hub.address(peer);
-        if let (Some(address), Some(relay)) = (address, hub.peer(peer)) {
-            call(relay, address);
+        if let (Some(address), Some(path)) = (address, hub.path(peer)) {
+            call(path, address);
         }
     }
 }

@@ -53,7 +53,7 @@ impl Reports {
             },
             messages: recent::messages(),
         };
-        paths.all.iter_mut().for_each(|path| path.relay.set_report(&report));
+        paths.present.iter_mut().for_each(|relay| relay.set_report(&report));
     }
 }
 

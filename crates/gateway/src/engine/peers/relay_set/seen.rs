@@ -1,11 +1,12 @@
 //! Status of each path to a peer, and taps.
 
 use super::{Peer, RelaySet, Side};
+use crate::config::terminal_of;
 use crate::engine::lifecycle::view::Taps;
 use crate::engine::peers::naming::{hub_name, is_same, plain};
 use crate::engine::peers::paths::Path;
 use crate::observe::{AssociationCounters, PathCounters, ReportStatus, TerminalStatus};
-use relay::{PeerId, Relay, Tap, Tapped};
+use relay::{PeerId, Relay, Statistics, Tap, Tapped};
 use std::net::SocketAddr;
 use units::{BitRate, Instant, Span};
 
@@ -28,8 +29,9 @@ impl RelaySet {
                 }
                 (_, _) => peer.to_string(),
             },
-            (Side::Terminal(paths), Peer::Path(number)) => match paths.all.get(number) {
-                Some(path) => path.cache_key(),
+            (Side::Terminal(paths), Peer::Path(number)) => match paths.first_of(number) {
+                Some((path, false)) => path.cache_key(),
+                Some((path, true)) => path.known_as(),
                 None => "unknown".into(),
             },
             (Side::Terminal(_), Peer::Former(id)) => format!("former hub {id}"),
@@ -48,29 +50,32 @@ impl RelaySet {
     ) -> Vec<TerminalStatus> {
         match &mut self.side {
             Side::Terminal(paths) => {
-                let seen = paths.all.iter().enumerate().map(|(number, path)| {
+                let seen = paths.all.iter().enumerate().filter_map(|(number, path)| {
+                    let relay = (&paths.present[path.seat.0], path.seat.1);
                     let name = if path.label.is_empty() { own } else { &path.label };
                     let hub = path.address().map_or_else(|| path.known_as(), hub_name);
-                    TerminalStatus {
+                    Some(TerminalStatus {
                         health: Some(paths.health_state(number).as_str()),
                         failures: paths.failures(number),
-                        ..terminal(name.to_owned(), hub, now, &path.relay, &unix)
-                    }
+                        ..terminal(name.to_owned(), hub, now, relay, &unix)?
+                    })
                 });
                 seen.collect()
             }
             Side::Hub(hub) => {
-                let peers: Vec<PeerId> = hub.peers().collect();
+                let peers = hub.paths();
                 let shares = hub.shares();
-                let seen = peers.into_iter().filter_map(|peer| {
+                let seen = peers.iter().filter_map(|&peer| {
                     let name = hub.name(peer)?.to_owned();
                     // Of several associations of a terminal the newest one has the new streams.
-                    if hub.peers().any(|other| other > peer && hub.name(other) == Some(&name)) {
+                    let is_same = |&other: &PeerId| other > peer && hub.name(other) == Some(&name);
+                    if peers.iter().any(is_same) {
                         return None;
                     }
                     let address = plain(hub.address(peer)?).to_string();
                     let standing = hub.standing(peer);
-                    let seen = terminal(name, address, now, hub.peer(peer)?, &unix);
+                    let (relay, number) = hub.path(peer)?;
+                    let seen = terminal(name, address, now, (relay, number), &unix)?;
                     Some(TerminalStatus {
                         plan: standing.plan,
                         share_bits_per_second: shares.get(&peer).copied(),
@@ -90,7 +95,8 @@ impl RelaySet {
         match &self.side {
             Side::Terminal(paths) => paths.all.iter().any(|path| is_same(path.route.peer, address)),
             Side::Hub(hub) => hub
-                .peers()
+                .paths()
+                .into_iter()
                 .filter_map(|peer| hub.address(peer))
                 .any(|known| is_same(known, address)),
         }
@@ -101,8 +107,9 @@ impl RelaySet {
         let counters = match &self.side {
             Side::Terminal(paths) => {
                 let mut all = paths.past().1;
-                let each = paths.relays().filter_map(Relay::association_counters);
-                each.for_each(|counters| all.add(counters));
+                let each = paths.relays().flat_map(Relay::paths);
+                let each = each.filter_map(|(_, path)| path.association_counters().copied());
+                each.for_each(|counters| all.add(&counters));
                 all
             }
             Side::Hub(hub) => *hub.association_counters(),
@@ -149,8 +156,10 @@ impl RelaySet {
         match (&self.side, peer) {
             (Side::Hub(hub), Peer::Terminal(peer)) => hub.name(peer),
             (Side::Terminal(paths), Peer::Path(number)) => {
-                let label = paths.all.get(number).map(|path| path.label.as_str());
-                label.filter(|label| !label.is_empty())
+                let (path, is_joined) = paths.first_of(number)?;
+                let label = path.label.as_str();
+                let name = if is_joined { terminal_of(label) } else { label };
+                Some(name).filter(|name| !name.is_empty())
             }
             (Side::Hub(_), Peer::Path(_))
             | (_, Peer::Former(_))
@@ -174,14 +183,15 @@ impl Taps for RelaySet {
         let names: Vec<(PeerId, String)> = match &self.side {
             Side::Terminal(_) => Vec::new(),
             Side::Hub(hub) => {
-                hub.peers().filter_map(|peer| Some((peer, hub.name(peer)?.to_owned()))).collect()
+                let paths = hub.paths().into_iter();
+                paths.filter_map(|peer| Some((peer, hub.name(peer)?.to_owned()))).collect()
             }
         };
         let mut dropped = 0;
         match &mut self.side {
             Side::Terminal(paths) => {
-                for Path { relay, label, .. } in &mut paths.all {
-                    let Some(tap) = relay.tap() else { continue };
+                for Path { seat, label, .. } in &paths.all {
+                    let Some(tap) = paths.present[seat.0].tap() else { continue };
                     let name = Some(label.as_str()).filter(|label| !label.is_empty());
                     tap.held().for_each(|tapped| take(name, tapped));
                     tap.clear();
@@ -206,45 +216,48 @@ fn terminal(
     name: String,
     address: String,
     now: Instant,
-    relay: &Relay,
+    (relay, number): (&Relay, usize),
     unix: impl Fn(Instant) -> f64,
-) -> TerminalStatus {
-    let (sight, seen) = (relay.status(), relay.snapshot(now));
-    let (streams, totals) = (relay.statistics(), relay.totals());
+) -> Option<TerminalStatus> {
+    let path = relay.path(number)?;
+    let (sight, seen, totals) = (relay.status(), path.snapshot(now), path.totals());
+    // Streams that several paths carry are those of the first one.
+    let streams = if path.is_first() { relay.statistics() } else { Statistics::default() };
+    let buffers = |bytes: u64| if path.is_first() { bytes } else { 0 };
     let seconds = |span: Option<Span>| span.map(Span::as_secs_f64);
-    TerminalStatus {
+    Some(TerminalStatus {
         terminal: name,
         address,
         health: None,
         failures: 0,
-        connected: relay.is_connected(),
-        since_unix_seconds: sight.connected_since.map(&unix),
-        last_received_unix_seconds: sight.heard.map(&unix),
-        idle_seconds: seconds(sight.heard.map(|heard| now.since(heard))),
+        connected: path.is_connected(),
+        since_unix_seconds: path.connected_since().map(&unix),
+        last_received_unix_seconds: path.heard().map(&unix),
+        idle_seconds: seconds(path.heard().map(|heard| now.since(heard))),
         mode: seen.map_or("none", |seen| seen.mode),
         plan: None,
         share_bits_per_second: None,
         committed_bits_per_second: None,
-        granted_bits_per_second: relay.granted().map(BitRate::as_bps),
+        granted_bits_per_second: path.granted().map(BitRate::as_bps),
         grant_overuse: 0,
-        rate_bits_per_second: relay.rate(now).map(BitRate::as_bps),
-        confirmed_rate_bits_per_second: relay.path_metrics().map(|metrics| metrics.rate.as_bps()),
-        round_trip_seconds: seconds(relay.round_trip()),
+        rate_bits_per_second: path.rate(now).map(BitRate::as_bps),
+        confirmed_rate_bits_per_second: path.path_metrics().map(|metrics| metrics.rate.as_bps()),
+        round_trip_seconds: seconds(path.round_trip()),
         min_round_trip_seconds: seconds(seen.and_then(|seen| seen.min_rtt)),
         queuing_delay_seconds: seconds(seen.and_then(|seen| seen.queuing_delay)),
         outage_seconds: seconds(
             seen.and_then(|seen| seen.outage_since).map(|since| now.since(since)),
         ),
-        mtu_bytes: sight.mtu as u64,
+        mtu_bytes: path.mtu() as u64,
         streams: streams.streams as u64,
         outstanding_bytes: seen.map_or(0, |seen| seen.outstanding_bytes),
         retransmit_queue_packets: seen.map_or(0, |seen| seen.retransmit_queue),
         send_buffered_bytes: streams.send_buffered,
-        send_buffer_limit_bytes: sight.send_pool,
+        send_buffer_limit_bytes: buffers(sight.send_pool),
         receive_credit_bytes: streams.receive_credit,
-        receive_limit_bytes: sight.receive_pool,
-        receive_memory_bytes: sight.receive_memory as u64,
-        report: relay.report().map(ReportStatus::new),
+        receive_limit_bytes: buffers(sight.receive_pool),
+        receive_memory_bytes: buffers(sight.receive_memory as u64),
+        report: relay.report().filter(|_| path.is_first()).map(ReportStatus::new),
         counters: PathCounters {
             sessions: totals.sessions,
             segments_sent: totals.segments_sent,
@@ -265,5 +278,5 @@ fn terminal(
             stream_bytes_received: totals.bytes_received,
             bad_frames: totals.bad_frames,
         },
-    }
+    })
 }
