@@ -68,6 +68,9 @@ pub struct Hub {
     buffers: Vec<Buffers>,
     /// Index into `buffers`, by the names of the paths.
     buffered: BTreeMap<String, usize>,
+    /// Bytes of `config.total_memory` in each direction that no terminal had when it was divided
+    /// last, without what new ones have got since.
+    free_memory: [u64; 2],
     /// Totals of removed relays.
     past: Totals,
     /// Receives copies of payloads.
@@ -93,6 +96,7 @@ impl Hub {
             path_cache: PathCache::default(),
             buffers: Vec::new(),
             buffered: BTreeMap::new(),
+            free_memory: [config.total_memory.unwrap_or(0); 2],
             past: Totals::default(),
             tap: None,
         }
@@ -307,7 +311,7 @@ impl Hub {
             let address = self.association.address(id);
             self.peers.insert(id, Peer { relay, session_by: now + CONNECT_TIME, address });
             self.join(id);
-            self.share_memory();
+            self.begin_share(id);
         }
         self.due.touch(id);
         if let Some(tap) = self.tap.as_mut().filter(|_| kind == Sealed::Data) {
@@ -348,7 +352,6 @@ impl Hub {
                 peer.session_by = now + time;
                 self.keep(now, id);
                 self.grants.forget(id);
-                self.share_memory();
                 self.final_events.push_back((id, Event::Disconnected { reason }));
                 return;
             }

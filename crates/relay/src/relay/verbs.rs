@@ -310,6 +310,11 @@ impl Relay {
         self.streams.statistics()
     }
 
+    /// Whether there are streams.
+    pub(crate) fn has_streams(&self) -> bool {
+        self.streams.statistics().streams > 0
+    }
+
     /// Returns the session's counters, if there is a session.
     pub fn session_statistics(&self) -> Option<&xstp::session::Statistics> {
         self.session.as_ref().map(Session::statistics)
