@@ -103,7 +103,7 @@ pub use families::{Families, FamilyReach};
 pub use hub::{Hub, Plans, Standing};
 pub use relay::{ReceiveError, Relay, RelayStatus};
 pub use report::{ReportedCounters, ReportedMessage, ReportedPath, TerminalReport};
-pub use scheduler::{Level, Service};
+pub use scheduler::{Class, Level, Service};
 pub use share::share_memory;
 pub use tap::{Direction, Tap, Tapped};
 pub use target::{

@@ -400,6 +400,9 @@ pub struct ConnectionStatus {
     pub server: Option<String>,
     /// Its stage; `open` when bytes are transferred.
     pub state: &'static str,
+    /// Class in which this side would send its data now, if it has a stream: `urgent`,
+    /// `interactive`, `bulk` or `background`.
+    pub class: Option<&'static str>,
     /// Start time, seconds since 1970.
     pub since_unix_seconds: u64,
     /// Age, seconds.

@@ -2,7 +2,7 @@
 
 use super::Relay;
 use crate::{
-    Families, OpenError, Owner, PathMetrics, Priority, RefuseReason, ResetReason, Service,
+    Class, Families, OpenError, Owner, PathMetrics, Priority, RefuseReason, ResetReason, Service,
     Statistics, StreamError, StreamId, Target, TerminalReport, Totals, health,
 };
 use association::{Capabilities, Terminal};
@@ -308,6 +308,11 @@ impl Relay {
     /// Returns the counters of the streams of this session.
     pub fn statistics(&self) -> Statistics {
         self.streams.statistics()
+    }
+
+    /// Returns the class in which data of a stream would be sent now, if the stream exists.
+    pub fn class_of(&self, now: Instant, stream: StreamId) -> Option<Class> {
+        self.streams.class_of(now, stream)
     }
 
     /// Whether there are streams.

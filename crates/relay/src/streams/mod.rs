@@ -201,7 +201,7 @@ impl Streams {
         }
         let pushed = self.datagrams.push(now, packet, self.rate, (owner, service));
         if let Some((place, flow)) = pushed {
-            let place = self.within_share(place, owner);
+            let place = self.within_share(self.now, place, owner);
             self.scheduler.push(place, owner, Entry::Flow(flow));
         }
     }
@@ -366,25 +366,30 @@ impl Streams {
         }
         stream.scheduled = true;
         let owner = stream.owner;
-        let Some(place) = self.place_of(id) else { return };
+        let Some(place) = self.place_of(self.now, id) else { return };
         self.scheduler.push(place, owner, Entry::Stream(id));
     }
 
     /// Where the stream waits for its turn: one that has sent little goes before the bulk of others
     /// only as long as its owner has sent little too.
-    fn place_of(&mut self, id: StreamId) -> Option<Place> {
-        let stream = self.streams.get_mut(&id)?;
-        let little = stream.lately.is_little(self.now);
+    fn place_of(&self, now: Instant, id: StreamId) -> Option<Place> {
+        let stream = self.streams.get(&id)?;
+        let little = stream.lately.is_little(now);
         let (place, owner) = (class(stream.priority, stream.service, little), stream.owner);
-        Some(self.within_share(place, owner))
+        Some(self.within_share(now, place, owner))
+    }
+
+    /// Returns the class in which data of the stream would be sent now.
+    pub(crate) fn class_of(&self, now: Instant, id: StreamId) -> Option<Class> {
+        self.place_of(now, id).map(|place| place.class)
     }
 
     /// `place`, or that of bulk when the owner's streams and flows have sent more than little and
     /// others wait.
-    fn within_share(&mut self, mut place: Place, owner: Owner) -> Place {
+    fn within_share(&self, now: Instant, mut place: Place, owner: Owner) -> Place {
         if place.promoted
             && self.scheduler.has_others(owner)
-            && !self.senders.is_little(self.now, self.rate, owner)
+            && !self.senders.is_little(now, self.rate, owner)
         {
             place.class = Class::Bulk;
         }

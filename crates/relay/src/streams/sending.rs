@@ -184,7 +184,7 @@ impl Streams {
     /// Whether an entry that asks to go before others waits in another class by now.
     fn has_left_class(&mut self, class: Class, entry: Entry) -> bool {
         let place = match entry {
-            Entry::Stream(id) => self.place_of(id),
+            Entry::Stream(id) => self.place_of(self.now, id),
             Entry::Flow(flow) => self.flow_place(flow),
         };
         place.is_some_and(|place| place.promoted && place.class > class)
@@ -193,7 +193,7 @@ impl Streams {
     /// Where the flow waits for its turn.
     fn flow_place(&mut self, flow: usize) -> Option<Place> {
         let place = self.datagrams.place(self.now, flow)?;
-        Some(self.within_share(place, self.datagrams.owner(flow)))
+        Some(self.within_share(self.now, place, self.datagrams.owner(flow)))
     }
 
     fn write_control(&self, writer: &mut Writer<'_>, control: Control) -> bool {
@@ -289,7 +289,7 @@ impl Streams {
         debug_assert_eq!(left, Some(Entry::Flow(flow)));
         if let Some(place) = self.datagrams.finish_turn(self.now, flow) {
             let owner = self.datagrams.owner(flow);
-            let place = self.within_share(place, owner);
+            let place = self.within_share(self.now, place, owner);
             self.scheduler.push(place, owner, Entry::Flow(flow));
         }
     }

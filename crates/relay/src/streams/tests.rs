@@ -732,6 +732,25 @@ fn unsent_bytes_of_all_streams_are_bounded() {
     assert!(unsent <= (32 << 20) + 1_000 * (64 << 10), "{unsent} octets");
 }
 
+/// RLY-3.2
+#[test]
+fn the_class_of_a_stream_follows_from_what_it_has_sent() {
+    let config = RelayConfig::new("x");
+    let mut streams = Streams::new(&config, false, Instant::ZERO);
+    streams.set_peer(config.limits(), false);
+    let mut now = Instant::ZERO + Span::from_secs(1);
+    streams.set_time(now, None, Some(BitRate::from_mbps(10)));
+    let id = streams.open(now, Target::name("x", 1), Priority::Normal).expect("opened");
+    streams.streams.get_mut(&id).expect("opened").send.grant(u64::MAX);
+    assert_eq!(streams.class_of(now, id), Some(Class::Interactive));
+    streams.write(now, id, &[0; 80_000]).expect("open");
+    while !sent(&mut streams).is_empty() {}
+    assert_eq!(streams.class_of(now, id), Some(Class::Bulk));
+    now += Span::from_secs(1);
+    assert_eq!(streams.class_of(now, id), Some(Class::Interactive));
+    assert_eq!(streams.class_of(now, StreamId::new(7, true)), None);
+}
+
 #[test]
 fn pools_follow_the_round_trip() {
     let rate = Some(BitRate::from_mbps(4_000));
