@@ -54,7 +54,7 @@ const PURE: &[(&str, &[&str])] = &[
     ("simtcp", &["libm"]),
     ("xstp", &["libm"]),
     ("association", &["xxhash-rust", "snow", "ring", "blake2", "base64"]),
-    ("relay", &["slab", "smallvec"]),
+    ("relay", &["slab", "smallvec", "zstd-safe"]),
     ("sim", &["serde", "serde_json", "slab", "smallvec"]),
 ];
 

@@ -24,8 +24,14 @@ impl Capabilities {
     pub const OVERLAP: Self = Self(0x08);
     /// A terminal reports its state to the hub (RLY-11).
     pub const REPORTS: Self = Self(0x10);
+    /// Compressed halves of streams are accepted (RLY-13).
+    pub const COMPRESSION: Self = Self(0x40);
     /// All features of this release that every machine has.
-    pub const ALL: Self = Self::ORDERLY_END.or(Self::REPAIR).or(Self::OVERLAP).or(Self::REPORTS);
+    pub const ALL: Self = Self::ORDERLY_END
+        .or(Self::REPAIR)
+        .or(Self::OVERLAP)
+        .or(Self::REPORTS)
+        .or(Self::COMPRESSION);
     /// All features that this release knows.
     const KNOWN: Self = Self::ALL.or(Self::AES_256_GCM);
 
@@ -89,7 +95,7 @@ mod tests {
     #[test]
     fn unknown_capabilities_are_ignored() {
         assert_eq!(Capabilities::from_octet(0xff), Capabilities::KNOWN);
-        assert_eq!(Capabilities::from_octet(0xe0), Capabilities::NONE);
+        assert_eq!(Capabilities::from_octet(0xa0), Capabilities::NONE);
         assert!(Capabilities::of_this_machine().contains(Capabilities::ALL));
         let both = Capabilities::from_octet(0xff).and(Capabilities::NONE);
         assert!(!both.contains(Capabilities::ORDERLY_END));

@@ -96,7 +96,7 @@ pub use privileges::{PrivilegeError, capabilities, give_up_privileges};
 pub use proxy::ClientProtocol;
 pub use reach::{Destinations, Rule};
 pub use relay::{PresharedKey, PrivateKey, PublicKey};
-pub use report::{Counters, PeerReport, Report, SingleReport, Traffic, UdpCounters};
+pub use report::{Compression, Counters, PeerReport, Report, SingleReport, Traffic, UdpCounters};
 pub use sharded::ShardedHub;
 pub use single::SingleGateway;
 pub use stop::Stop;

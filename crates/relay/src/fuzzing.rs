@@ -11,6 +11,7 @@ use crate::report::{MAX_REPORT, TerminalReport};
 use association::Sealed;
 use units::{BitRate, Instant, Span};
 
+pub use crate::coding::fuzzing::coding;
 pub use crate::hub::fuzzing::hub;
 pub use crate::streams::fuzzing::streams;
 
@@ -185,6 +186,11 @@ mod tests {
         #[test]
         fn any_report_is_bounded(octets in vec(any::<u8>(), 0..600)) {
             super::report(&octets);
+        }
+
+        #[test]
+        fn any_coded_half_is_decoded_or_damaged(octets in vec(any::<u8>(), 0..600)) {
+            super::coding(&octets);
         }
 
         #[test]

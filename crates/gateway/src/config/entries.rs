@@ -139,6 +139,7 @@ fn link_entries(all: &mut Entries, table: &str, link: &LinkSection) {
         rate_down,
         controller,
         repair,
+        compress,
         round_trip,
         mtu,
         overhead,
@@ -150,6 +151,7 @@ fn link_entries(all: &mut Entries, table: &str, link: &LinkSection) {
     put(all, &format!("{table}.rate_down"), optional(rate_down.as_ref(), "auto"));
     put(all, &format!("{table}.controller"), controller.to_string());
     put(all, &format!("{table}.repair"), optional(repair.as_ref(), "off"));
+    put(all, &format!("{table}.compress"), if *compress { "auto" } else { "off" }.into());
     put(all, &format!("{table}.round_trip"), round_trip.to_string());
     put(all, &format!("{table}.mtu"), mtu.to_string());
     put(all, &format!("{table}.overhead"), overhead.to_string());

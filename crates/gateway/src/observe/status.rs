@@ -1,7 +1,9 @@
 //! Status of a running gateway: on the control socket as JSON, and as metrics.
 
 use crate::Commitment;
-use crate::report::{AssociationCounters, Counters, SingleReport, Traffic, UdpCounters};
+use crate::report::{
+    AssociationCounters, Compression, Counters, SingleReport, Traffic, UdpCounters,
+};
 use relay::health::HealthState;
 use relay::{ReportedCounters, ReportedMessage, ReportedPath, TerminalReport};
 use serde::Serialize;
@@ -351,6 +353,8 @@ pub struct PathCounters {
     pub repairs_received: u64,
     /// Lost packets that repair symbols recovered.
     pub packets_recovered: u64,
+    /// Compression of streams.
+    pub compression: Compression,
     /// Outages detected.
     pub outages: u64,
     /// Streams opened, by either side.

@@ -138,6 +138,7 @@ fn add_traffic(sum: &mut Traffic, other: &Traffic) {
         repairs_sent,
         repairs_received,
         packets_recovered,
+        compression,
         outages,
         mtu_probes,
         mtu_falls,
@@ -153,6 +154,7 @@ fn add_traffic(sum: &mut Traffic, other: &Traffic) {
     add_fields!(sum += datagrams_sent, datagrams_received, bad_datagrams, sessions);
     add_fields!(sum += segments_sent, segments_received, retransmitted, duplicates);
     add_fields!(sum += polls, stats, ustats, repairs_sent, repairs_received, packets_recovered);
+    sum.compression.add(compression);
     add_fields!(sum += outages, mtu_probes, mtu_falls, streams, stream_bytes_sent);
     add_fields!(sum += stream_bytes_received, resets_sent, resets_received, bad_frames);
     add_fields!(sum += credit_violations);

@@ -180,6 +180,8 @@ fn new_connections_use_the_other_path_during_an_outage() {
 fn reset_behind_many_bytes() -> Storm {
     let mut storm = one(Layout::Pair, 400_000, 0);
     storm.options.rates = [BitRate::from_kbps(500); 2];
+    // The bytes can be compressed, and the link is to transmit all of them.
+    storm.options.compress = [false; 2];
     let mut rng = RngStream::new(0, 0, "gateway/simulation/tests");
     let (options, delay) = (storm.options.clone(), storm.options.delay);
     storm.site = Site::new(&mut rng, &options, &options, |_, rate| Link::ideal(rate, delay));

@@ -4,6 +4,7 @@
 //! announcing of credit in [`credit`].
 
 mod buffering;
+mod coding;
 mod credit;
 mod draining;
 mod families;
@@ -23,7 +24,7 @@ use crate::pool::Pool;
 use crate::scheduler::{Class, Entry, Place, Scheduler, Senders, Service, class};
 use crate::seen::{NUMBER_SPAN, SeenNumbers};
 use crate::send::SharedCredit;
-use crate::stream::{Opening, Stream};
+use crate::stream::{Encoding, Opening, Stream};
 use crate::target::{Cut, Destination, MAX_NUMBER};
 use crate::{
     Event, OpenError, Priority, RefuseReason, ResetReason, Statistics, StreamError, StreamId,
@@ -31,6 +32,7 @@ use crate::{
 };
 use association::Limits;
 use buffering::SendPool;
+use coding::Coding;
 use credit::SharedAnnouncement;
 use draining::Draining;
 use families::Announcement;
@@ -84,6 +86,7 @@ pub(crate) struct Streams {
     unreadable: Option<u8>,
     /// See [`take_released`](Self::take_released).
     largest_released: usize,
+    coding: Coding,
     shared: SharedCredit,
     /// Streams that wait for shared credit.
     wait_shared: BTreeSet<StreamId>,
@@ -139,6 +142,7 @@ impl Streams {
             draining: Draining::default(),
             unreadable: None,
             largest_released: 0,
+            coding: Coding::new(config),
             shared: SharedCredit::default(),
             wait_shared: BTreeSet::new(),
             pool: Pool { size, shared, ..Pool::default() },
@@ -160,6 +164,7 @@ impl Streams {
     /// Takes what the peer announced. Nothing has been sent yet.
     pub(crate) fn set_peer(&mut self, limits: Limits, sends_padding: bool) {
         self.peer = limits;
+        self.coding.set_peer(limits.capabilities);
         self.sends_padding = sends_padding;
         self.shared =
             SharedCredit { size: u64::from(limits.shared_credit), charged: 0, returned: 0 };
@@ -183,6 +188,7 @@ impl Streams {
             streams: self.streams.len(),
             send_buffered: self.send_pool.buffered,
             receive_credit: self.pool.used(),
+            coding: self.coding.statistics,
             ..self.statistics
         }
     }
@@ -204,11 +210,6 @@ impl Streams {
             let place = self.within_share(self.now, place, owner);
             self.scheduler.push(place, owner, Entry::Flow(flow));
         }
-    }
-
-    /// Bytes of memory that received data takes.
-    pub(crate) fn receive_allocated(&self) -> usize {
-        self.streams.values().map(|stream| stream.receive.allocated()).sum()
     }
 
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
@@ -312,6 +313,7 @@ impl Streams {
             return Err(StreamError::Ended(id));
         }
         stream.send.finish();
+        stream.encoding = Encoding::Plain;
         stream.wants_room = false;
         self.send_pool.stop_waiting(id, stream);
         self.schedule(id);
@@ -342,9 +344,13 @@ impl Streams {
     ) -> Result<(), StreamError> {
         self.now = now;
         match self.streams.get_mut(&id).filter(|stream| stream.is_readable()) {
-            Some(stream) => stream.receive.consume(len as u64, &mut self.pool),
+            Some(stream) => match &mut stream.decoder {
+                Some(decoder) => decoder.consume(len),
+                None => stream.receive.consume(len as u64, &mut self.pool),
+            },
             None => return Err(StreamError::Unknown(id)),
         }
+        self.decode(id);
         self.recount(id);
         self.review(id);
         self.after_receiving(id);
@@ -407,6 +413,7 @@ impl Streams {
         self.cut_sending(id, cut);
         let Some(stream) = self.streams.get_mut(&id) else { return };
         stream.receive.discard(&mut self.pool);
+        stream.decoder = None;
         let complete = stream.receive.is_complete();
         self.recount(id);
         if complete {
@@ -420,6 +427,7 @@ impl Streams {
     fn cut_sending(&mut self, id: StreamId, cut: Cut) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         stream.cut = true;
+        stream.encoding = Encoding::Plain;
         let (final_offset, charged) = (stream.send.sent(), stream.send.charged());
         self.controls.push_back(Control::Reset { id, final_offset, charged, code: cut.code() });
         self.statistics.resets_sent += 1;
@@ -430,7 +438,7 @@ impl Streams {
     /// Counts the stream among those of the peer's that can still hold received bytes, or not.
     fn recount(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
-        let counts = !stream.is_local() && stream.is_readable() && !stream.receive.is_done();
+        let counts = !stream.is_local() && stream.is_readable() && !stream.is_done();
         match (stream.counted, counts) {
             (false, true) => self.unfinished_remote += 1,
             (true, false) => self.unfinished_remote -= 1,
@@ -457,6 +465,7 @@ impl Streams {
         let Some(mut stream) = self.streams.remove(&id) else { return };
         self.send_pool.discard(stream.owner, &mut stream.send);
         stream.receive.forget(&mut self.pool);
+        self.coding.forget(&stream);
         if stream.counted {
             self.unfinished_remote -= 1;
         }
@@ -472,7 +481,7 @@ impl Streams {
     /// Tells of the stream's last events, if it has come that far.
     fn after_receiving(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
-        if let Some(reason) = stream.last.filter(|_| stream.receive.is_done()) {
+        if let Some(reason) = stream.last.filter(|_| stream.is_done()) {
             self.remove(id);
             self.events.push_back(Event::Reset { stream: id, reason });
             return;
@@ -480,7 +489,7 @@ impl Streams {
         if stream.cut || stream.opening == Opening::Awaited {
             return;
         }
-        if stream.receive.is_done() && !stream.ended_told {
+        if stream.is_done() && !stream.ended_told {
             stream.ended_told = true;
             self.announcing.remove(&id);
             self.events.push_back(Event::Ended { stream: id });

@@ -242,7 +242,8 @@ impl Streams {
             Some(_) | None => none,
         };
         let end = stream.send.ends_at(piece.offset + piece.len);
-        let head = StreamHead { id, offset: piece.offset, open, end, charged: piece.charged };
+        let (offset, charged, coded) = (piece.offset, piece.charged, stream.is_coded);
+        let head = StreamHead { id, offset, open, end, charged, coded };
         let available = usize::try_from(piece.len).unwrap_or(usize::MAX);
         let least = if packet.frames.is_empty() { 1 } else { LEAST };
         let more = others || stream.send.has_more_than(piece);
@@ -396,8 +397,8 @@ impl Streams {
             | Opening::Awaited
             | Opening::Known => None,
         };
-        let head =
-            StreamHead { id, offset, open: opening, end, charged: stream.send.is_charged(offset) };
+        let charged = stream.send.is_charged(offset);
+        let head = StreamHead { id, offset, open: opening, end, charged, coded: stream.is_coded };
         let send = &stream.send;
         let fill = |out: &mut [u8]| send.read(offset, out);
         let written = writer.stream(head, len as usize, 0, more, fill);

@@ -4,6 +4,8 @@ use super::*;
 use crate::frame::{Frame, StreamHead, Writer};
 use proptest::prelude::*;
 
+mod coding;
+
 const MINIMUM: u64 = 4 << 10;
 const SHARED: u64 = 64 << 10;
 
@@ -40,7 +42,7 @@ fn open() -> Open {
 fn stream(id: StreamId, offset: u64, data: &[u8], end: bool, charged: bool) -> Vec<u8> {
     let opening = open();
     let open = (offset == 0).then_some(&opening);
-    let head = StreamHead { id, offset, open, end, charged };
+    let head = StreamHead { id, offset, open, end, charged, coded: false };
     let mut room = vec![0; data.len() + 64];
     let mut writer = Writer::new(&mut room);
     let written = writer.stream(head, data.len(), 0, true, |out| out.copy_from_slice(data));

@@ -235,6 +235,30 @@ pub(super) const WHOLE: &[Whole] = &[
         "Lost packets that repair symbols recovered, all terminals.",
         |s| num(s.counted.traffic.packets_recovered),
     ),
+    ("bentpipe_compression_plain_sent_bytes_total", Counter, "Bytes before compression.", |s| {
+        num(s.counted.traffic.compression.plain_bytes_sent)
+    }),
+    ("bentpipe_compression_coded_sent_bytes_total", Counter, "Bytes after compression.", |s| {
+        num(s.counted.traffic.compression.coded_bytes_sent)
+    }),
+    ("bentpipe_compression_plain_received_bytes_total", Counter, "Bytes decompressed.", |s| {
+        num(s.counted.traffic.compression.plain_bytes_received)
+    }),
+    ("bentpipe_compression_coded_received_bytes_total", Counter, "Bytes received coded.", |s| {
+        num(s.counted.traffic.compression.coded_bytes_received)
+    }),
+    ("bentpipe_streams_compressed_total", Counter, "Streams compressed.", |s| {
+        num(s.counted.traffic.compression.streams_compressed)
+    }),
+    ("bentpipe_streams_left_uncompressed_total", Counter, "Streams not worth it.", |s| {
+        num(s.counted.traffic.compression.streams_left_alone)
+    }),
+    ("bentpipe_streams_compression_refused_total", Counter, "Streams beyond the limit.", |s| {
+        num(s.counted.traffic.compression.streams_refused)
+    }),
+    ("bentpipe_streams_damaged_total", Counter, "Streams that were undecodable.", |s| {
+        num(s.counted.traffic.compression.streams_damaged)
+    }),
     ("bentpipe_streams_opened_total", Counter, "Streams opened, by either side.", |s| {
         num(s.counted.traffic.streams)
     }),

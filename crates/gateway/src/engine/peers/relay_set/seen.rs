@@ -259,6 +259,7 @@ fn terminal(
             repairs_sent: totals.repairs_sent,
             repairs_received: totals.repairs_received,
             packets_recovered: totals.packets_recovered,
+            compression: totals.coding.into(),
             outages: totals.outages,
             streams_opened: totals.opened + totals.accepted,
             stream_bytes_sent: totals.bytes_sent,
