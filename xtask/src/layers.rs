@@ -41,7 +41,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     // The testbed and the lab only in tests: operators' machines need neither.
     (
         "cli",
-        &["units", "satlink", "rt", "endpoint", "transfer", "testbed", "gateway", "monitor", "lab"],
+        &[
+            "units", "satlink", "relay", "rt", "endpoint", "transfer", "testbed", "gateway",
+            "monitor", "lab",
+        ],
     ),
     ("lab-cli", &["units", "testbed", "lab", "cli"]),
     ("xtask", &[]),

@@ -5,10 +5,10 @@ use crate::stream::Stream;
 use crate::udp::Udp;
 use crate::wait::Waker;
 use crate::{RelayConfig, SystemEntropy, Target};
-use relay::{Hub, Relay};
+use relay::{Hub, PathReport, Relay};
 use rt::Clock;
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::sync::{Arc, Condvar, Mutex};
 use std::task::{self, Poll};
@@ -51,11 +51,29 @@ impl Endpoint {
     /// # Panics
     /// If `config` has keys, but not exactly one peer.
     pub fn client(config: &RelayConfig, server: SocketAddr) -> io::Result<Self> {
-        let any: SocketAddr = match server {
-            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+        Self::client_from(config, server, None, None)
+    }
+
+    /// As [`client`](Self::client), from the address `local` and by way of the interface called
+    /// `interface`, which Linux permits to root only.
+    ///
+    /// # Errors
+    /// If the socket or the thread cannot be created.
+    ///
+    /// # Panics
+    /// As [`client`](Self::client).
+    pub fn client_from(
+        config: &RelayConfig,
+        server: SocketAddr,
+        local: Option<IpAddr>,
+        interface: Option<&str>,
+    ) -> io::Result<Self> {
+        let any = match server {
+            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
-        Self::start(any, |clock| {
+        let local = SocketAddr::new(local.unwrap_or(any), 0);
+        Self::start(local, interface, |clock| {
             let config = with_overhead(config, server);
             let relay = Relay::terminal(&config, clock.now(), SystemEntropy);
             Side::Client(Box::new(relay), server)
@@ -67,13 +85,17 @@ impl Endpoint {
     /// # Errors
     /// If the socket or the thread cannot be created.
     pub fn server(config: &RelayConfig, local: SocketAddr) -> io::Result<Self> {
-        Self::start(local, |_| {
+        Self::start(local, None, |_| {
             Side::Server(Box::new(Hub::new(&with_overhead(config, local), SystemEntropy)))
         })
     }
 
-    fn start(local: SocketAddr, side: impl FnOnce(&Clock) -> Side) -> io::Result<Self> {
-        let udp = Udp::bind(local)?;
+    fn start(
+        local: SocketAddr,
+        interface: Option<&str>,
+        side: impl FnOnce(&Clock) -> Side,
+    ) -> io::Result<Self> {
+        let udp = Udp::bind(local, interface)?;
         let local = udp.local_address()?;
         let clock = Clock::new();
         let state = State::new(side(&clock), udp);
@@ -114,6 +136,19 @@ impl Endpoint {
             true => Ok(()),
             false => Err(io::ErrorKind::WouldBlock.into()),
         })
+    }
+
+    /// Returns what a client has measured of the path to its server, and the minimum RTT, once it
+    /// was measured; `None` at a server.
+    pub fn path_report(&self) -> Option<(PathReport, Option<Span>)> {
+        let now = self.shared.clock.now();
+        match &self.shared.lock().side {
+            Side::Client(relay, _) => {
+                let seen = relay.snapshot(now);
+                Some((relay.path_report(now), seen.and_then(|seen| seen.min_rtt)))
+            }
+            Side::Server(_) => None,
+        }
     }
 
     /// Waits for a stream that a peer opens.

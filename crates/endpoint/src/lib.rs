@@ -48,8 +48,8 @@ mod wait;
 
 pub use endpoint::{Accepted, Endpoint};
 pub use relay::{
-    Control, Destination, KeyTextError, Keys, KeysError, Known, PresharedKey, PrivateKey,
-    PublicKey, RelayConfig, Security, Target,
+    Control, Destination, KeyTextError, Keys, KeysError, Known, PathReport, PresharedKey,
+    PrivateKey, PublicKey, RelayConfig, Security, Target,
 };
 pub use stream::Stream;
 

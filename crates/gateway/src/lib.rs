@@ -56,6 +56,7 @@ mod kernel;
 mod keys;
 mod life;
 mod logging;
+pub mod measure;
 mod memory;
 pub mod observe;
 mod privileges;

@@ -3,6 +3,7 @@
 //! The targets in `fuzz/` call these functions with the octets of a fuzzer; the tests below call
 //! them with random octets.
 
+use crate::PathReport;
 use crate::config::MIN_MTU;
 use crate::datagram::{Datagrams, Filled};
 use crate::frame::{Frame, Reader, Writer};
@@ -49,7 +50,8 @@ pub fn frames(octets: &[u8]) {
     while !reader.is_empty() && reader.note().is_ok() {}
 }
 
-/// Decodes a terminal's report. One that was decoded and encoded is bounded and stays the same.
+/// Decodes a terminal's report and a path report. One that was decoded and encoded is bounded and
+/// stays the same.
 ///
 /// # Panics
 /// Panics if it does not.
@@ -57,6 +59,8 @@ pub fn report(octets: &[u8]) {
     let encoded = TerminalReport::decode(octets).encode();
     assert!(encoded.len() <= MAX_REPORT);
     assert_eq!(TerminalReport::decode(&encoded).encode(), encoded);
+    let path = PathReport::decode(octets);
+    assert_eq!(PathReport::decode(&path.encode()), path);
 }
 
 /// Plays a script of packets, lost and duplicate payloads, and time to two ends that forward

@@ -18,6 +18,7 @@ mod ends;
 mod failover;
 mod faults;
 mod life;
+mod measure;
 mod network;
 mod packets;
 mod path;

@@ -5,7 +5,7 @@ use crate::engine::lifecycle::view::Taps;
 use crate::engine::peers::naming::{hub_name, is_same, plain};
 use crate::engine::peers::paths::Path;
 use crate::observe::{AssociationCounters, PathCounters, ReportStatus, TerminalStatus};
-use relay::{PeerId, Relay, Tap, Tapped};
+use relay::{PathReport, PeerId, Relay, Tap, Tapped};
 use std::net::SocketAddr;
 use units::{BitRate, Instant, Span};
 
@@ -16,6 +16,11 @@ impl RelaySet {
             (Side::Hub(hub), Peer::Terminal(peer)) => hub.name(peer).unwrap_or_default(),
             (Side::Hub(_), Peer::Path(_) | Peer::Former(_)) | (Side::Terminal(_), _) => "",
         }
+    }
+
+    /// Returns what this side has measured of the path to a peer.
+    pub(crate) fn path_report(&mut self, now: Instant, peer: Peer) -> PathReport {
+        self.relay(peer).map(|relay| relay.path_report(now)).unwrap_or_default()
     }
 
     /// Describes a peer for the log: its name, number and address, while it is connected.
