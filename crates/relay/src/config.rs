@@ -141,6 +141,9 @@ pub struct RelayConfig {
     /// Maximum share of the send rate for repair symbols, in percent, 1 to 50. `None`: none are
     /// sent, and none are accepted. They are used if both sides have a share.
     pub repair_percent: Option<u32>,
+    /// Whether superseded acknowledgements of TCP are removed from the queues of forwarded packets
+    /// ([`pep`](crate::pep)).
+    pub filter_acks: bool,
     /// Whether the hub is to keep earlier associations of this terminal until their sessions end
     /// (ASC-2.11).
     pub is_beside: bool,
@@ -182,6 +185,7 @@ impl RelayConfig {
             wall_clock_ns: 0,
             capabilities: Capabilities::ALL,
             repair_percent: None,
+            filter_acks: false,
             is_beside: false,
             max_terminals: 256,
             part: Part::default(),

@@ -74,6 +74,7 @@ pub mod health;
 mod hub;
 mod path_cache;
 mod path_mtu;
+pub mod pep;
 pub mod plan;
 mod pool;
 mod ranges;

@@ -132,7 +132,7 @@ impl Streams {
             controls: VecDeque::new(),
             controls_out: 0,
             packets: Slab::new(),
-            datagrams: Datagrams::default(),
+            datagrams: Datagrams::new(config.filter_acks),
             grants: Grants::default(),
             announcement: Announcement::default(),
             report: Report::default(),
@@ -204,6 +204,11 @@ impl Streams {
             let place = self.within_share(place, owner);
             self.scheduler.push(place, owner, Entry::Flow(flow));
         }
+    }
+
+    /// Returns the sending rate, if it is known.
+    pub(crate) fn rate(&self) -> Option<BitRate> {
+        self.rate
     }
 
     /// Bytes of memory that received data takes.
