@@ -10,6 +10,7 @@ use std::fs;
 const SPECIFICATIONS: &[(&[&str], &str, &str)] = &[
     (&["xstp", "wire", "session", "profiles", "steady", "repair"], "XSTP-", "xstp"),
     (&["relay"], "RLY-", "relay"),
+    (&["pep"], "PEP-", "relay"),
     (&["association"], "ASC-", "association"),
     (&["compression"], "CMP-", "satlink"),
     (&["transfer"], "TRF-", "transfer"),

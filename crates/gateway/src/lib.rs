@@ -81,10 +81,10 @@ pub(crate) use config::Terms;
 pub use config::{
     AcceptMode, AcceptRule, AcceptRules, ClassSection, Commitment, Config, ConfigError,
     ConfirmSection, ControlSocket, Deprecated, DnsSection, Enrolment, FailSection, ForwardSection,
-    HealthSection, HubAddress, HubSection, InterceptSection, KeySource, Limits, LinkSection,
-    LogFormat, LogLevel, LogSection, Marking, Mistake, NoiseSection, PathSection, PeerKey,
-    PlanSection, QuicMode, ResolverSection, Role, SecuritySection, ShareLimits, SingleSection,
-    SourceMode, TerminalEntry, TerminalSection, WhenFail, WhenFull,
+    ForwardTcp, HealthSection, HubAddress, HubSection, InterceptSection, KeySource, Limits,
+    LinkSection, LogFormat, LogLevel, LogSection, Marking, Mistake, NoiseSection, PathSection,
+    PeerKey, PlanSection, QuicMode, ResolverSection, Role, SecuritySection, ShareLimits,
+    SingleSection, SourceMode, TerminalEntry, TerminalSection, WhenFail, WhenFull,
 };
 pub use error::Error;
 pub use forward::ForwardError;

@@ -142,6 +142,8 @@ pub struct Traffic {
     pub segments_sent: u64,
     /// XSTP segments received.
     pub segments_received: u64,
+    /// Acknowledgements of forwarded TCP connections that were removed from the queues.
+    pub acks_filtered: u64,
     /// SDs retransmitted.
     pub retransmitted: u64,
     /// Duplicate SDs received.
@@ -190,6 +192,7 @@ impl Traffic {
         self.sessions += totals.sessions;
         self.segments_sent += totals.segments_sent;
         self.segments_received += totals.segments_received;
+        self.acks_filtered += totals.datagrams.acks_filtered;
         self.retransmitted += totals.retransmitted;
         self.duplicates += totals.duplicates;
         self.polls += totals.polls;
@@ -328,6 +331,37 @@ pub struct ForwardCounters {
     pub unwanted: u64,
     /// Packets that the kernel refused.
     pub not_taken: u64,
+    /// TCP connections among the packets.
+    pub tcp: ForwardedTcp,
+}
+
+/// TCP connections that are forwarded unsplit, with `spoof` or `space_acks`.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct ForwardedTcp {
+    /// Connections with state now.
+    pub flows: usize,
+    /// Memory of stored segments now, bytes.
+    pub stored_bytes: usize,
+    /// Connections whose handshake was seen.
+    pub opened: u64,
+    /// Connections whose data was acknowledged early.
+    pub spoofed: u64,
+    /// Acknowledgements that were made for senders on this side.
+    pub early_acks: u64,
+    /// Acknowledgements of receivers that were suppressed.
+    pub suppressed: u64,
+    /// Segments that were retransmitted from here.
+    pub retransmitted: u64,
+    /// Retransmissions of senders that were not forwarded.
+    pub duplicates: u64,
+    /// Acknowledgements that were regenerated.
+    pub regenerated: u64,
+    /// Segments for which there was no memory.
+    pub no_room: u64,
+    /// Segments outside the windows, or damaged.
+    pub implausible: u64,
+    /// Connections that were reset with stored data.
+    pub aborted: u64,
 }
 
 /// Counters of the datagram socket.

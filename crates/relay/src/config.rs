@@ -146,6 +146,9 @@ pub struct RelayConfig {
     pub compress: bool,
     /// State of the compressor, shared with the relays of other configurations that it is cloned to.
     pub coder: Coder,
+    /// Whether superseded acknowledgements of TCP are removed from the queues of forwarded packets
+    /// ([`pep`](crate::pep)).
+    pub filter_acks: bool,
     /// Whether the hub is to keep earlier associations of this terminal until their sessions end
     /// (ASC-2.11).
     pub is_beside: bool,
@@ -189,6 +192,7 @@ impl RelayConfig {
             repair_percent: None,
             compress: false,
             coder: Coder::default(),
+            filter_acks: false,
             is_beside: false,
             max_terminals: 256,
             part: Part::default(),

@@ -14,6 +14,7 @@ use units::{BitRate, Instant, Span};
 
 pub use crate::coding::fuzzing::coding;
 pub use crate::hub::fuzzing::hub;
+pub use crate::pep::fuzzing::packets as pep_packets;
 pub use crate::streams::fuzzing::streams;
 
 /// Decodes a payload's frames, and the same octets as a NOTE. A frame that was decoded, encoded and
@@ -185,6 +186,11 @@ mod tests {
         #[test]
         fn any_payload_is_frames_or_an_error(octets in vec(any::<u8>(), 0..200)) {
             super::frames(&octets);
+        }
+
+        #[test]
+        fn any_packets_leave_the_proxy_in_order(script in vec(any::<u8>(), 0..1500)) {
+            super::pep_packets(&script);
         }
 
         #[test]

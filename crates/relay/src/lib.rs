@@ -76,6 +76,7 @@ mod hub;
 mod measurement;
 mod path_cache;
 mod path_mtu;
+pub mod pep;
 pub mod plan;
 mod pool;
 mod ranges;

@@ -17,6 +17,7 @@ mod crowd;
 mod ends;
 mod failover;
 mod faults;
+mod forwarded_tcp;
 mod life;
 mod measure;
 mod network;

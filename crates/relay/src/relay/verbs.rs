@@ -191,6 +191,12 @@ impl Relay {
         true
     }
 
+    /// Returns whether a packet forwarded now would be sent after a short queue only, of 20 ms at
+    /// the path's rate. A sender that can wait sends then: its packets are not dropped as late.
+    pub fn has_datagram_room(&self) -> bool {
+        self.connected && self.streams.datagrams.has_room(self.streams.rate())
+    }
+
     /// Assigns the stream's data to a class, instead of the priority with which it was opened. Has
     /// no effect for a closed stream.
     pub fn set_service(&mut self, stream: StreamId, service: Service) {

@@ -135,7 +135,7 @@ impl Streams {
             controls: VecDeque::new(),
             controls_out: 0,
             packets: Slab::new(),
-            datagrams: Datagrams::default(),
+            datagrams: Datagrams::new(config.filter_acks),
             grants: Grants::default(),
             announcement: Announcement::default(),
             report: Report::default(),
@@ -210,6 +210,11 @@ impl Streams {
             let place = self.within_share(self.now, place, owner);
             self.scheduler.push(place, owner, Entry::Flow(flow));
         }
+    }
+
+    /// Returns the sending rate, if it is known.
+    pub(crate) fn rate(&self) -> Option<BitRate> {
+        self.rate
     }
 
     pub(crate) fn poll_event(&mut self) -> Option<Event> {

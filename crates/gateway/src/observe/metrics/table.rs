@@ -397,6 +397,28 @@ pub(super) const WORDED: &[Worded] = &[
         },
     },
     Worded {
+        name: "bentpipe_forwarded_tcp_total",
+        kind: Counter,
+        help: "Connections, segments and acknowledgements of TCP among the packets of [forward].",
+        label: "event",
+        values: |s| {
+            let tcp = &s.counted.connections.forwarded.tcp;
+            vec![
+                ("opened", tcp.opened),
+                ("spoofed", tcp.spoofed),
+                ("early_ack", tcp.early_acks),
+                ("suppressed_ack", tcp.suppressed),
+                ("filtered_ack", s.counted.traffic.acks_filtered),
+                ("regenerated_ack", tcp.regenerated),
+                ("retransmitted", tcp.retransmitted),
+                ("duplicate", tcp.duplicates),
+                ("no_room", tcp.no_room),
+                ("implausible", tcp.implausible),
+                ("aborted", tcp.aborted),
+            ]
+        },
+    },
+    Worded {
         name: "bentpipe_committed_bytes_per_second",
         kind: Gauge,
         help: "Committed by a hub's plans to all terminals of its configuration.",
