@@ -39,6 +39,7 @@
 #![forbid(unsafe_code)]
 
 mod endpoint;
+mod shared;
 mod state;
 mod stream;
 #[cfg(feature = "tokio")]
