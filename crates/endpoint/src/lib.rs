@@ -39,6 +39,7 @@
 #![forbid(unsafe_code)]
 
 mod endpoint;
+pub mod published;
 mod shared;
 mod state;
 mod stream;
