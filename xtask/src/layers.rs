@@ -44,7 +44,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "cli",
         &["units", "satlink", "rt", "endpoint", "transfer", "testbed", "gateway", "monitor", "lab"],
     ),
-    ("lab-cli", &["units", "testbed", "lab", "cli"]),
+    ("lab-cli", &["units", "satlink", "testbed", "lab", "cli"]),
     ("xtask", &[]),
 ];
 

@@ -40,8 +40,6 @@ pub(super) struct Entry {
     pub(super) connection: Connection,
     /// Whether this host has begun it.
     is_client: bool,
-    /// Whether the program has its stream.
-    is_accepted: bool,
     /// Whether the program has dropped the stream.
     is_dropped: bool,
     is_finished: bool,
@@ -126,7 +124,6 @@ impl Connections {
             key,
             connection,
             is_client,
-            is_accepted: is_client,
             is_dropped: false,
             is_finished: false,
             error: None,
@@ -181,8 +178,7 @@ impl Connections {
     pub(super) fn accept(&mut self, port: u16) -> io::Result<(u64, Peer, u16)> {
         let listener = self.listeners.get_mut(&port).ok_or(ErrorKind::NotConnected)?;
         while let Some(number) = listener.backlog.pop_front() {
-            if let Some(entry) = self.entries.get_mut(&number) {
-                entry.is_accepted = true;
+            if let Some(entry) = self.entries.get(&number) {
                 return Ok((number, entry.key.0, entry.key.1));
             }
         }

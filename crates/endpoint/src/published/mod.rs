@@ -42,6 +42,10 @@ use std::time::Duration;
 use units::{Instant, Span};
 use xstp::wire::ipv4;
 
+/// Time for which a station waits for the program's answer to a frame. An access to the channel
+/// takes much longer.
+const RADIO_HOLD: Span = Span::from_millis(20);
+
 /// Another host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Peer {
@@ -94,21 +98,28 @@ pub fn ip_session(local: IpAddr, mtu: u16) -> SessionConfig {
     }
 }
 
-/// Returns settings for packet radio of 1.2 to 9.6 kbit/s: 235 octets in a packet without a route,
-/// so that a frame has 255 octets as in the paper's experiment, windows of 16 packets, POLLs with
-/// the last packet of each burst, and a limit of 10 minutes without a response.
+/// Returns settings for packet radio of 1.2 to 9.6 kbit/s: segments of 218 octets, so that a frame
+/// has 255 octets as in the paper's experiment; windows of 8 packets, sent at once, of which the last
+/// has a POLL; no probing, because the answers that wait for the channel seem lost to it; and a
+/// limit of 10 minutes without a response.
 pub fn radio_session() -> SessionConfig {
-    let published = SessionConfig::xstp_2003();
+    /// Packets: about 15 s at 1.2 kbit/s.
+    const WINDOW: u32 = 8;
+    let published = SessionConfig::xstp_2003().with_probing(None);
     SessionConfig {
         max_segment: ax25_segment(),
         packet_overhead: ipv4::HEADER,
-        number_window: 16,
-        receive_window: 16,
-        initial_peer_window: 16,
-        send_buffer: 16 * ax25_segment(),
+        number_window: WINDOW,
+        receive_window: WINDOW,
+        initial_peer_window: WINDOW,
+        initial_window: WINDOW,
+        send_buffer: 2 * WINDOW as usize * ax25_segment(),
+        // A first round trip that is assumed too short fills the channel with POLLs.
+        initial_rtt: Span::from_secs(20),
+        handshake_timeout: Span::from_secs(5),
         handshake_tries: 12,
         no_response: Some(Span::from_secs(600)),
-        stp: xstp::session::StpPolicy { small_window: 17, ..published.stp },
+        stp: xstp::session::StpPolicy { small_window: WINDOW + 1, ..published.stp },
         ..published
     }
 }
@@ -124,6 +135,11 @@ struct Inner {
     connections: Connections,
     carrier: Carrier,
     lifetime: Lifetime,
+    send_buffer: usize,
+    /// On packet radio: nothing is sent before, so that the program's answer to what was received
+    /// shares a frame with that of the protocol.
+    hold_until: Option<Instant>,
+    /// When packets were last exchanged.
     last: Instant,
 }
 
@@ -175,21 +191,49 @@ impl Host {
         );
         let clock = Clock::new();
         let lifetime = Lifetime::default();
-        let inner = Inner { connections, carrier, lifetime, last: clock.now() };
+        let send_buffer = session.send_buffer;
+        let inner = Inner {
+            connections,
+            carrier,
+            lifetime,
+            send_buffer,
+            hold_until: None,
+            last: clock.now(),
+        };
         Ok(Self { shared: Shared::start(clock, inner)? })
     }
 
-    /// Begins a connection to `port` of `peer`, without waiting: BGN and the first data are sent
-    /// together.
+    /// Begins a connection to `port` of `peer`, without waiting.
     ///
     /// # Errors
     /// If the host is closed or has too many connections, or its carrier does not reach such a peer.
     pub fn connect(&self, peer: impl Into<Peer>, port: u16) -> io::Result<Stream> {
+        self.connect_with(peer, port, &[])
+    }
+
+    /// As [`connect`](Self::connect), with `data` that is written first. As much of it as fits is
+    /// sent with BGN, which saves a channel access on packet radio.
+    ///
+    /// # Errors
+    /// As for `connect`, and if `data` is longer than the send buffer.
+    pub fn connect_with(
+        &self,
+        peer: impl Into<Peer>,
+        port: u16,
+        data: &[u8],
+    ) -> io::Result<Stream> {
         let peer = peer.into();
         let number = self.shared.change(|state, now| {
             state.check_open()?;
             state.carrier.check(peer)?;
-            state.connections.connect(now, peer, port)
+            if data.len() > state.send_buffer {
+                return Err(io::Error::new(ErrorKind::InvalidInput, "longer than the send buffer"));
+            }
+            let number = state.connections.connect(now, peer, port)?;
+            if !data.is_empty() {
+                state.connections.entry(number)?.write(data)?;
+            }
+            Ok(number)
         })?;
         Ok(Stream::new(self.shared.clone(), number))
     }
@@ -339,7 +383,8 @@ impl Streams for Inner {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.connections.poll_timeout()
+        let due = self.connections.poll_timeout()?;
+        Some(self.hold_until.map_or(due, |until| due.max(until)))
     }
 
     fn read(&mut self, _: Instant, number: u64, buffer: &mut [u8]) -> io::Result<usize> {
@@ -381,9 +426,18 @@ impl Driven for Inner {
         self.last = now;
         let connections = &mut self.connections;
         connections.handle_timeout(now);
+        let mut has_received = false;
         self.carrier.receive(buffer, &mut |peer, segment| {
             connections.handle_segment(now, peer, segment);
+            has_received = true;
         })?;
+        if has_received && matches!(self.carrier, Carrier::Tnc(_)) {
+            self.hold_until = self.hold_until.or(Some(now + RADIO_HOLD));
+        }
+        if self.hold_until.is_some_and(|until| now < until) {
+            return self.carrier.is_full();
+        }
+        self.hold_until = None;
         self.transmit(now)
     }
 
