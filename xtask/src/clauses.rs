@@ -14,6 +14,7 @@ const SPECIFICATIONS: &[(&[&str], &str, &str)] = &[
     (&["association"], "ASC-", "association"),
     (&["compression"], "CMP-", "satlink"),
     (&["transfer"], "TRF-", "transfer"),
+    (&["radio"], "RAD-", "endpoint"),
 ];
 
 /// The key words of BCP 14.

@@ -17,7 +17,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("relay", &["units", "xstp", "association"]),
     ("testbed", &["units", "satlink", "rt"]),
     ("sim", &["units", "satlink", "simtcp", "xstp", "association", "relay"]),
-    ("endpoint", &["units", "relay", "rt"]),
+    ("endpoint", &["units", "satlink", "xstp", "relay", "rt"]),
     ("endpoint-c", &["endpoint"]),
     ("transfer", &["units", "endpoint"]),
     ("gateway", &["units", "xstp", "association", "relay", "rt"]),
@@ -36,6 +36,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "simtcp",
             "testbed",
             "gateway",
+            "endpoint",
         ],
     ),
     // The testbed and the lab only in tests: operators' machines need neither.
@@ -46,7 +47,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "monitor", "lab",
         ],
     ),
-    ("lab-cli", &["units", "testbed", "lab", "cli"]),
+    ("lab-cli", &["units", "satlink", "testbed", "lab", "cli"]),
     ("xtask", &[]),
 ];
 

@@ -39,6 +39,8 @@
 #![forbid(unsafe_code)]
 
 mod endpoint;
+pub mod published;
+mod shared;
 mod state;
 mod stream;
 #[cfg(feature = "tokio")]
