@@ -25,7 +25,7 @@ host=$(rustc +nightly -vV | sed -n 's/^host: //p')
 # words, and watching its models compare takes half of the time.
 case $target in
   association|association_noise|gateway_control|gateway_metrics|relay_datagrams|relay_hub|\
-  relay_path_mtu|relay_streams|xstp_receiver|\
+  relay_path_mtu|relay_pep|relay_streams|xstp_receiver|\
   xstp_sender|xstp_sessions_*) export COMPARES=0 CARGO_TARGET_DIR=target/scripts ;;
   *) export COMPARES=1 CARGO_TARGET_DIR=target ;;
 esac

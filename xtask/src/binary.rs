@@ -48,9 +48,13 @@ fn flags(root: &Path) -> Result<Vec<String>, String> {
     // The last one that fits holds.
     let mut flags =
         vec![map(&home, "/cargo"), map(Path::new(sysroot.trim()), "/rust"), map(root, "/source")];
-    // Without symbols, with relocations in short, and without tables for unwinding: panics abort.
-    let small = ["-Clink-arg=-s", "-Clink-arg=-zpack-relative-relocs", "-Cforce-unwind-tables=no"];
-    flags.extend(small.map(str::to_owned));
+    // Without symbols, with relocations in short, equal functions once, and without tables for
+    // unwinding: panics abort.
+    let small = ["-s", "-zpack-relative-relocs", "--icf=all"];
+    flags.extend(small.map(|argument| format!("-Clink-arg={argument}")));
+    let script = root.join("packaging/no-unwinding.ld");
+    flags.push(format!("-Clink-arg=-T{}", script.display()));
+    flags.push("-Cforce-unwind-tables=no".into());
     Ok(flags)
 }
 

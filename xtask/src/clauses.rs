@@ -10,9 +10,11 @@ use std::fs;
 const SPECIFICATIONS: &[(&[&str], &str, &str)] = &[
     (&["xstp", "wire", "session", "profiles", "steady", "repair"], "XSTP-", "xstp"),
     (&["relay"], "RLY-", "relay"),
+    (&["pep"], "PEP-", "relay"),
     (&["association"], "ASC-", "association"),
     (&["compression"], "CMP-", "satlink"),
     (&["transfer"], "TRF-", "transfer"),
+    (&["radio"], "RAD-", "endpoint"),
 ];
 
 /// The key words of BCP 14.

@@ -17,7 +17,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("relay", &["units", "xstp", "association"]),
     ("testbed", &["units", "satlink", "rt"]),
     ("sim", &["units", "satlink", "simtcp", "xstp", "association", "relay"]),
-    ("endpoint", &["units", "relay", "rt"]),
+    ("endpoint", &["units", "satlink", "xstp", "relay", "rt"]),
     ("endpoint-c", &["endpoint"]),
     ("transfer", &["units", "endpoint"]),
     ("gateway", &["units", "xstp", "association", "relay", "rt"]),
@@ -36,14 +36,18 @@ const ARROWS: &[(&str, &[&str])] = &[
             "simtcp",
             "testbed",
             "gateway",
+            "endpoint",
         ],
     ),
     // The testbed and the lab only in tests: operators' machines need neither.
     (
         "cli",
-        &["units", "satlink", "rt", "endpoint", "transfer", "testbed", "gateway", "monitor", "lab"],
+        &[
+            "units", "satlink", "relay", "rt", "endpoint", "transfer", "testbed", "gateway",
+            "monitor", "lab",
+        ],
     ),
-    ("lab-cli", &["units", "testbed", "lab", "cli"]),
+    ("lab-cli", &["units", "satlink", "testbed", "lab", "cli"]),
     ("xtask", &[]),
 ];
 
@@ -54,7 +58,7 @@ const PURE: &[(&str, &[&str])] = &[
     ("simtcp", &["libm"]),
     ("xstp", &["libm"]),
     ("association", &["xxhash-rust", "snow", "ring", "blake2", "base64"]),
-    ("relay", &["slab", "smallvec"]),
+    ("relay", &["slab", "smallvec", "zstd-safe"]),
     ("sim", &["serde", "serde_json", "slab", "smallvec"]),
 ];
 

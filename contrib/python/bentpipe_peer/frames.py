@@ -55,6 +55,7 @@ class StreamFrame:
     end: bool = False
     shared: bool = False
     opening: Opening | None = None
+    coded: bool = False
 
 
 @dataclass(frozen=True)
@@ -173,7 +174,8 @@ class Unreadable(Malformed):
         self.first = first
         """The frame's first octet."""
 
-_STREAM, _HUB, _LENGTH, _WIDE, _END, _OPENS, _SHARED = 0x80, 0x40, 0x20, 0x10, 0x08, 0x04, 0x02
+_STREAM, _HUB, _LENGTH, _WIDE, _END, _OPENS, _SHARED, _CODED = (
+    0x80, 0x40, 0x20, 0x10, 0x08, 0x04, 0x02, 0x01)
 
 
 def encode(frame: Frame, last: bool = False) -> bytes:
@@ -280,6 +282,7 @@ def _with_data(kind: int, head: bytes, data: bytes, last: bool) -> bytes:
 def _encode_stream(frame: StreamFrame, last: bool) -> bytes:
     first = _STREAM | (_HUB if frame.key[0] else 0) | (0 if last else _LENGTH)
     first |= (_END if frame.end else 0) | (_SHARED if frame.shared else 0)
+    first |= _CODED if frame.coded else 0
     head = put_varint(frame.key[1])
     if frame.opening:
         first |= _OPENS
@@ -293,8 +296,6 @@ def _encode_stream(frame: StreamFrame, last: bool) -> bytes:
 
 
 def _decode_stream(reader: Reader, first: int) -> StreamFrame | BadOpening:
-    if first & 1:
-        raise Malformed("a reserved bit of STREAM")
     key = (bool(first & _HUB), _stream_number(reader))
     opening, offset, wide = None, 0, bool(first & _WIDE)
     if first & _OPENS:
@@ -307,7 +308,8 @@ def _decode_stream(reader: Reader, first: int) -> StreamFrame | BadOpening:
     else:
         offset = reader.uint(4 if wide else 3)
     data = _data(reader, first)
-    return StreamFrame(key, offset, data, wide, bool(first & _END), bool(first & _SHARED), opening)
+    return StreamFrame(key, offset, data, wide, bool(first & _END), bool(first & _SHARED), opening,
+                       bool(first & _CODED))
 
 
 def _data(reader: Reader, first: int) -> bytes:

@@ -273,7 +273,8 @@ def describe_frame(frame: frames.Frame) -> Vector:
                 "source": frame.opening.source and list(frame.opening.source)}
             return {"frame": "STREAM", "stream": stream(frame.key), "opening": opening,
                     "offset": frame.offset, "offset_bits": 32 if frame.wide else 24,
-                    "end": frame.end, "shared": frame.shared, "data": frame.data.hex()}
+                    "end": frame.end, "shared": frame.shared,
+                    "coded": frame.coded, "data": frame.data.hex()}
         case frames.Accept(key):
             return {"frame": "ACCEPT", "stream": stream(key)}
         case frames.Reset(key, final, used, reason):

@@ -27,9 +27,15 @@ impl Capabilities {
     /// In a Hello: the association that it names may be that of another path of the terminal. In a
     /// Welcome: the hub has joined the new association to that one (ASC-2.12).
     pub const JOINS: Self = Self(0x20);
+    /// Compressed halves of streams are accepted (RLY-13).
+    pub const COMPRESSION: Self = Self(0x40);
     /// All features of this release that every machine has.
-    pub const ALL: Self =
-        Self::ORDERLY_END.or(Self::REPAIR).or(Self::OVERLAP).or(Self::REPORTS).or(Self::JOINS);
+    pub const ALL: Self = Self::ORDERLY_END
+        .or(Self::REPAIR)
+        .or(Self::OVERLAP)
+        .or(Self::REPORTS)
+        .or(Self::JOINS)
+        .or(Self::COMPRESSION);
     /// All features that this release knows.
     const KNOWN: Self = Self::ALL.or(Self::AES_256_GCM);
 
@@ -93,7 +99,7 @@ mod tests {
     #[test]
     fn unknown_capabilities_are_ignored() {
         assert_eq!(Capabilities::from_octet(0xff), Capabilities::KNOWN);
-        assert_eq!(Capabilities::from_octet(0xc0), Capabilities::NONE);
+        assert_eq!(Capabilities::from_octet(0x80), Capabilities::NONE);
         assert!(Capabilities::of_this_machine().contains(Capabilities::ALL));
         let both = Capabilities::from_octet(0xff).and(Capabilities::NONE);
         assert!(!both.contains(Capabilities::ORDERLY_END));

@@ -1,8 +1,8 @@
 //! Command line of `bentpipe`: parses arguments and calls the crates that do the work.
 //!
 //! ```text
-//!   bentpipe      gateway, enroll, doctor, site, key, status, top, upgrade, capture,  this crate
-//!                 emulate, send, receive, connect
+//!   bentpipe      gateway, enroll, doctor, measure, site, key, status, top,         this crate
+//!                 upgrade, capture, emulate, send, receive, connect
 //!   bentpipe-lab  demo, bench, lab                              `lab-cli`, which uses this crate
 //! ```
 //!
@@ -23,6 +23,7 @@ pub mod gateway;
 pub mod key;
 pub mod lab;
 pub mod manual;
+pub mod measure;
 pub mod site;
 pub mod status;
 pub mod top;

@@ -1,7 +1,9 @@
 //! The `bentpipe` command.
 
 use clap::{CommandFactory, Parser, Subcommand};
-use cli::{capture, connect, doctor, emulate, enroll, gateway, key, lab, manual, site, status};
+use cli::{
+    capture, connect, doctor, emulate, enroll, gateway, key, lab, manual, measure, site, status,
+};
 use cli::{top, transfer, upgrade, values};
 use std::process::ExitCode;
 
@@ -29,6 +31,7 @@ enum Command {
     Gateway(gateway::Arguments),
     Enroll(enroll::Arguments),
     Doctor(doctor::Arguments),
+    Measure(measure::Arguments),
     Site(site::Arguments),
     Key(key::Arguments),
     Status(status::Arguments),
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         Command::Gateway(arguments) => gateway::run(&arguments),
         Command::Enroll(arguments) => enroll::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Measure(arguments) => measure::run(&arguments),
         Command::Site(arguments) => site::run(&arguments),
         Command::Key(arguments) => key::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),

@@ -1,26 +1,18 @@
 //! `bentpipe send` and `bentpipe receive`.
 
+mod local;
 mod progress;
 
 use crate::Outcome;
 use clap::Args;
-use endpoint::{Endpoint, PublicKey, RelayConfig, Stream, Target};
+use local::{Common, Local};
 use progress::Progress;
-use rt::Clock;
-use std::fs::{self, File};
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 use transfer::{Folder, Output, Source, Summary, TransferError};
-use units::{BitRate, Span};
 
-/// Time between attempts to continue an interrupted transfer.
-const RETRY: Span = Span::from_secs(1);
-/// Time for the last messages.
-const LINGER: Duration = Duration::from_secs(10);
 /// Maximum number of senders at a time.
 const MAX_SENDERS: usize = 64;
 
@@ -38,10 +30,10 @@ pub struct Send {
     /// Name of standard input at the receiver
     #[arg(long, default_value = "stdin")]
     name: String,
-    /// Address of the receiver; or --listen
+    /// Address of the receiver; or --listen. With --kiss its call sign
     #[arg(
         long,
-        value_name = "HOST:PORT",
+        value_name = "HOST:PORT|CALL",
         required_unless_present = "listen",
         conflicts_with = "listen"
     )]
@@ -53,8 +45,8 @@ pub struct Send {
 /// Receive files and folders from `bentpipe send`, over XSTP
 ///
 /// Files are written into FOLDER and nowhere else. Incomplete ones are in FOLDER/.bentpipe-partial
-/// until their content is verified. With --listen it receives from any number of senders until it
-/// is ended.
+/// until their content is verified. With --listen or --kiss it receives from any number of senders
+/// until it is ended.
 #[derive(Args)]
 #[command(after_help = "Example: bentpipe receive --listen 0.0.0.0:7001 --peer-key \
                   xcvHZvfOxkd6ty807qPyjRB92qlHFOvrbO4FcjvCUmA= incoming")]
@@ -62,11 +54,12 @@ pub struct Receive {
     /// The folder, created if it does not exist; - writes one file to standard output
     #[arg(default_value = ".")]
     folder: PathBuf,
-    /// Address of a sender that listens; or --listen
+    /// Address of a sender that listens; or --listen. With --kiss the only call sign from which
+    /// files are accepted
     #[arg(
         long,
-        value_name = "HOST:PORT",
-        required_unless_present = "listen",
+        value_name = "HOST:PORT|CALL",
+        required_unless_present_any = ["listen", "kiss"],
         conflicts_with = "listen"
     )]
     from: Option<String>,
@@ -75,144 +68,6 @@ pub struct Receive {
     once: bool,
     #[command(flatten)]
     common: Common,
-}
-
-/// Options of both commands.
-#[derive(Args)]
-struct Common {
-    /// Wait for the other side at this address, such as 0.0.0.0:7001
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    listen: Option<SocketAddr>,
-    /// Public key of the other side; repeat it for several with --listen
-    #[arg(long, value_name = "KEY", required = true)]
-    peer_key: Vec<PublicKey>,
-    /// Own private key, created if it does not exist [default: ~/.config/bentpipe/key]
-    #[arg(long, value_name = "FILE")]
-    key: Option<PathBuf>,
-    /// Maximum rate, such as 2mbit: that of IP packets
-    #[arg(long, value_name = "RATE", value_parser = rate)]
-    rate_limit: Option<BitRate>,
-    /// No progress bar
-    #[arg(long)]
-    quiet: bool,
-}
-
-fn rate(text: &str) -> Result<BitRate, String> {
-    let link = satlink::words::parse_direction(&format!("rate {text}"));
-    let rate = link.ok().and_then(|direction| direction.rate);
-    rate.ok_or_else(|| "expected a rate such as 512kbit or 2mbit".to_owned())
-}
-
-/// The endpoint, with the lock of its key.
-struct Local {
-    endpoint: Endpoint,
-    is_server: bool,
-    _lock: Option<File>,
-}
-
-impl Common {
-    fn key_file(&self) -> Result<PathBuf, String> {
-        if let Some(key) = &self.key {
-            return Ok(key.clone());
-        }
-        let home = std::env::var_os("HOME").ok_or("HOME is not set: give the key by --key")?;
-        let folder = PathBuf::from(home).join(".config/bentpipe");
-        fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-        Ok(folder.join("key"))
-    }
-
-    /// Opens the endpoint: a client of `peer`, or a server.
-    fn open(&self, peer: Option<&str>, is_sender: bool) -> Result<Local, String> {
-        let file = self.key_file()?;
-        let key = gateway::private_key(&file).map_err(|error| error.to_string())?;
-        if !self.quiet {
-            eprintln!("this side's key: {}", key.public());
-        }
-        let config = endpoint::config(&key, &self.peer_key).map_err(|error| error.to_string())?;
-        let (send_rate, receive_rate) =
-            if is_sender { (self.rate_limit, None) } else { (None, self.rate_limit) };
-        let config = RelayConfig { send_rate, receive_rate, ..config };
-        match (self.listen, peer) {
-            (Some(local), _) => {
-                let endpoint = Endpoint::server(&config, local);
-                let endpoint = endpoint.map_err(|error| format!("{local}: {error}"))?;
-                Ok(Local { endpoint, is_server: true, _lock: None })
-            }
-            (None, peer) => {
-                let peer = peer.unwrap_or_default();
-                if self.peer_key.len() > 1 {
-                    return Err("one --peer-key is expected without --listen".to_owned());
-                }
-                let lock = lock(&file)?;
-                let endpoint = Endpoint::client(&config, resolve(peer)?);
-                let endpoint = endpoint.map_err(|error| format!("{peer}: {error}"))?;
-                Ok(Local { endpoint, is_server: false, _lock: Some(lock) })
-            }
-        }
-    }
-}
-
-/// Locks the key of a client: a server has one association with each key.
-fn lock(path: &Path) -> Result<File, String> {
-    let shown = path.display();
-    let file = File::open(path).map_err(|error| format!("{shown}: {error}"))?;
-    file.try_lock().map_err(|error| match error {
-        fs::TryLockError::WouldBlock => format!(
-            "{shown}: another transfer uses this key: send all paths by one command, or use a \
-             second --key"
-        ),
-        fs::TryLockError::Error(error) => format!("{shown}: {error}"),
-    })?;
-    Ok(file)
-}
-
-fn resolve(peer: &str) -> Result<SocketAddr, String> {
-    let mut found = peer.to_socket_addrs().map_err(|error| format!("{peer}: {error}"))?;
-    found.next().ok_or_else(|| format!("{peer}: no address"))
-}
-
-impl Local {
-    /// Returns the next stream to the peer.
-    fn stream(&self) -> Result<Stream, String> {
-        let clock = Clock::new();
-        loop {
-            let stream = match self.is_server {
-                true => self.endpoint.accept().map(|accepted| accepted.stream),
-                false => self.endpoint.open(Target::name("transfer", 1)),
-            };
-            match stream {
-                // The session is ending; the next one follows.
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    clock.sleep_until(clock.now() + RETRY);
-                }
-                other => return other.map_err(|error| error.to_string()),
-            }
-        }
-    }
-
-    /// Runs `work` on one stream after another until it is complete.
-    fn until_complete(
-        &self,
-        progress: &Progress,
-        mut work: impl FnMut(&mut Stream) -> Result<Summary, TransferError>,
-    ) -> Result<Summary, String> {
-        let clock = Clock::new();
-        loop {
-            let mut stream = self.stream()?;
-            let result = work(&mut stream);
-            // The last messages: a completion or an error. Without a session they are lost.
-            let _ = stream.shutdown(std::net::Shutdown::Write);
-            let _ = stream.wait_acknowledged(LINGER);
-            match result {
-                Ok(summary) => return Ok(summary),
-                Err(TransferError::Interrupted(error)) => {
-                    progress.note(&format!("interrupted: {error}; continues"));
-                    clock.sleep_until(clock.now() + RETRY);
-                }
-                Err(error) => return Err(error.to_string()),
-            }
-        }
-    }
 }
 
 fn conclude(summary: Summary) -> Outcome {
@@ -249,7 +104,7 @@ pub fn send(arguments: &Send) -> Outcome {
         transfer::send(stream, &mut source, &mut |update| progress.update(update))
     })?;
     progress.finish(&summary);
-    let _ = local.endpoint.close(LINGER); // The receiver has everything.
+    local.close(); // The receiver has everything.
     conclude(summary)
 }
 
@@ -267,7 +122,7 @@ pub fn receive(arguments: &Receive) -> Outcome {
     let local = common.open(arguments.from.as_deref(), false)?;
     let progress = Progress::new(common.quiet, None);
     let summary = match folder {
-        Some(folder) if local.is_server && !arguments.once => {
+        Some(folder) if local.is_server() && !arguments.once => {
             return serve(&local, &Arc::new(folder), common.quiet);
         }
         Some(folder) => local.until_complete(&progress, |stream| {
@@ -281,7 +136,7 @@ pub fn receive(arguments: &Receive) -> Outcome {
         }
     };
     progress.finish(&summary);
-    let _ = local.endpoint.close(LINGER); // The sender has the last message.
+    local.close(); // The sender has the last message.
     conclude(summary)
 }
 
@@ -289,18 +144,18 @@ pub fn receive(arguments: &Receive) -> Outcome {
 fn serve(local: &Local, folder: &Arc<Folder>, quiet: bool) -> Outcome {
     let running = Arc::new(());
     loop {
-        let accepted = local.endpoint.accept().map_err(|error| error.to_string())?;
-        let (mut stream, peer) = (accepted.stream, accepted.peer);
+        let (mut stream, peer) = local.stream()?;
         // Senders beyond the limit are reset; they try again.
         if Arc::strong_count(&running) > MAX_SENDERS {
             continue;
         }
         let (folder, slot) = (Arc::clone(folder), Arc::clone(&running));
+        let linger = local.linger();
         let work = move || {
             let progress = Progress::new(quiet, None);
             let mut report = |update: transfer::Update<'_>| progress.update(update);
             let result = transfer::receive(&mut stream, &mut folder.store(), &mut report);
-            let _ = stream.wait_acknowledged(LINGER); // As for a client.
+            let _ = stream.wait_acknowledged(linger); // As for a client.
             match result {
                 Ok(summary) => progress.finish(&summary),
                 Err(error) => progress.note(&format!("from {peer}: {error}")),

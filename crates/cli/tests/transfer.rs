@@ -1,10 +1,15 @@
 //! `bentpipe send` and `bentpipe receive` as programs, over loopback.
 
+use lab::bench::radio::Channel;
+use satlink::mac::csma::CsmaConfig;
 use std::fs;
 use std::io::Write;
-use std::net::UdpSocket;
+use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use units::Span;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_bentpipe");
@@ -150,7 +155,7 @@ fn standard_input_reaches_standard_output_of_a_sender_that_listens() {
     let data = content(300_000);
     let mut input = sender.0.stdin.take().unwrap();
     let written = data.clone();
-    let writer = std::thread::spawn(move || input.write_all(&written).unwrap());
+    let writer = thread::spawn(move || input.write_all(&written).unwrap());
     let mut receive = Command::new(PROGRAM);
     receive.args(["receive", "--from", &sides.address, "--peer-key", &sides.keys[0], "--key"]);
     let output = succeed(receive.arg(sides.path("receiver")).arg("-"));
@@ -186,4 +191,50 @@ fn several_senders_are_served_and_refusals_have_a_message() {
     let output = sides.send(&[&folder]).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && errors.contains("symbolic links"), "{errors}");
+}
+
+#[test]
+fn a_file_is_sent_over_packet_radio() {
+    let root = Temporary::new("radio");
+    let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    let lines = [0, 1].map(|at: usize| format!("tcp:{}", listeners[at].local_addr().unwrap()));
+    let channel = CsmaConfig {
+        key_up: Span::from_millis(5),
+        slot: Span::from_millis(1),
+        ..CsmaConfig::kenwood(units::BitRate::from_kbps(300))
+    };
+    let channel = Channel::new(&channel, listeners, 1).unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopping = Arc::clone(&stop);
+    let channel = thread::spawn(move || channel.run(&stopping));
+    let (file, folder) = (root.0.join("file"), root.0.join("in"));
+    fs::write(&file, content(5_000)).unwrap();
+    let mut receive = Command::new(PROGRAM);
+    receive.args(["receive", "--kiss", &lines[1], "--call", "M0XYZ-2", "--from", "M0ABC-1"]);
+    let mut receiver = start({
+        receive.args(["--once", "--quiet"]).arg(&folder);
+        receive
+    });
+    let mut send = Command::new(PROGRAM);
+    send.args(["send", "--kiss", &lines[0], "--call", "m0abc-1", "--to", "M0XYZ-2", "--quiet"]);
+    succeed(send.args(["--txdelay", "300", "--persist", "128"]).arg(&file));
+    assert!(receiver.0.wait().unwrap().success());
+    assert_eq!(fs::read(folder.join("file")).unwrap(), content(5_000));
+    stop.store(true, Ordering::Relaxed);
+    assert!(channel.join().unwrap().unwrap().delivered.packets > 20);
+}
+
+#[test]
+fn options_of_packet_radio_are_checked() {
+    for (words, expected) in [
+        (&["--kiss", "tcp:127.0.0.1:1", "--to", "M0XYZ"][..], "--call"),
+        (&["--kiss", "tcp:127.0.0.1:1", "--call", "M0ABC-16", "--to", "M0XYZ"], "M0ABC-1"),
+        (&["--kiss", "radio", "--call", "M0ABC", "--to", "M0XYZ"], "tcp:HOST:PORT"),
+        (&["--kiss", "tcp:127.0.0.1:1", "--call", "M0ABC", "--to", "x@y"], "call sign"),
+        (&["--call", "M0ABC", "--to", "M0XYZ"], "--kiss"),
+    ] {
+        let output = Command::new(PROGRAM).arg("send").args(words).arg(PROGRAM).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && errors.contains(expected), "{words:?}: {errors}");
+    }
 }

@@ -1,23 +1,18 @@
 //! Endpoints and their thread.
 
-use crate::state::{Incoming, Shared, Side, State};
+use crate::shared::{MAX_LINGER, Shared};
+use crate::state::{Incoming, Side, State};
 use crate::stream::Stream;
 use crate::udp::Udp;
-use crate::wait::Waker;
 use crate::{RelayConfig, SystemEntropy, Target};
-use relay::{Hub, Relay};
+use relay::{Hub, PathReport, Relay};
 use rt::Clock;
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::AsFd;
-use std::sync::{Arc, Condvar, Mutex};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 use std::task::{self, Poll};
-use std::thread;
 use std::time::Duration;
 use units::Span;
-
-/// Maximum time after [`Endpoint::close`] or the drop of an endpoint until its thread ends.
-const MAX_LINGER: Span = Span::from_secs(60);
 
 /// A stream that a peer has opened.
 #[derive(Debug)]
@@ -37,7 +32,7 @@ pub struct Accepted {
 /// earlier. [`close`](Self::close) waits for this.
 #[derive(Debug)]
 pub struct Endpoint {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared<State>>,
     local: SocketAddr,
 }
 
@@ -51,11 +46,29 @@ impl Endpoint {
     /// # Panics
     /// If `config` has keys, but not exactly one peer.
     pub fn client(config: &RelayConfig, server: SocketAddr) -> io::Result<Self> {
-        let any: SocketAddr = match server {
-            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+        Self::client_from(config, server, None, None)
+    }
+
+    /// As [`client`](Self::client), from the address `local` and by way of the interface called
+    /// `interface`, which Linux permits to root only.
+    ///
+    /// # Errors
+    /// If the socket or the thread cannot be created.
+    ///
+    /// # Panics
+    /// As [`client`](Self::client).
+    pub fn client_from(
+        config: &RelayConfig,
+        server: SocketAddr,
+        local: Option<IpAddr>,
+        interface: Option<&str>,
+    ) -> io::Result<Self> {
+        let any = match server {
+            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
-        Self::start(any, |clock| {
+        let local = SocketAddr::new(local.unwrap_or(any), 0);
+        Self::start(local, interface, |clock| {
             let config = with_overhead(config, server);
             let relay = Relay::terminal(&config, clock.now(), SystemEntropy);
             Side::Client(Box::new(relay), server)
@@ -67,25 +80,21 @@ impl Endpoint {
     /// # Errors
     /// If the socket or the thread cannot be created.
     pub fn server(config: &RelayConfig, local: SocketAddr) -> io::Result<Self> {
-        Self::start(local, |_| {
+        Self::start(local, None, |_| {
             Side::Server(Box::new(Hub::new(&with_overhead(config, local), SystemEntropy)))
         })
     }
 
-    fn start(local: SocketAddr, side: impl FnOnce(&Clock) -> Side) -> io::Result<Self> {
-        let udp = Udp::bind(local)?;
+    fn start(
+        local: SocketAddr,
+        interface: Option<&str>,
+        side: impl FnOnce(&Clock) -> Side,
+    ) -> io::Result<Self> {
+        let udp = Udp::bind(local, interface)?;
         let local = udp.local_address()?;
         let clock = Clock::new();
         let state = State::new(side(&clock), udp);
-        let shared = Arc::new(Shared {
-            state: Mutex::new(state),
-            changed: Condvar::new(),
-            waker: Waker::new()?,
-            clock,
-        });
-        let thread_shared = Arc::clone(&shared);
-        thread::Builder::new().name("xstp".to_owned()).spawn(move || run(&thread_shared))?;
-        Ok(Self { shared, local })
+        Ok(Self { shared: Shared::start(clock, state)?, local })
     }
 
     /// Returns the address of its socket.
@@ -101,7 +110,7 @@ impl Endpoint {
     /// server.
     pub fn open(&self, target: Target) -> io::Result<Stream> {
         let number = self.shared.change(|state, now| state.open(now, target))?;
-        Ok(Stream::new(Arc::clone(&self.shared), number))
+        Ok(Stream::new(self.shared.clone(), number))
     }
 
     /// Waits until there is a session; at a server, with any client.
@@ -113,6 +122,18 @@ impl Endpoint {
         self.shared.block(Some(by), |state, _| match state.is_connected() {
             true => Ok(()),
             false => Err(io::ErrorKind::WouldBlock.into()),
+        })
+    }
+
+    /// Returns what a client has measured of the path to its server, and the minimum RTT, once it
+    /// was measured; `None` at a server.
+    pub fn path_report(&self) -> Option<(PathReport, Option<Span>)> {
+        self.shared.change(|state, now| match &state.side {
+            Side::Client(relay, _) => {
+                let seen = relay.snapshot(now);
+                Some((relay.path_report(now), seen.and_then(|seen| seen.min_rtt)))
+            }
+            Side::Server(_) => None,
         })
     }
 
@@ -163,38 +184,18 @@ impl Endpoint {
     /// # Errors
     /// `TimedOut` if this takes longer than `limit`; the rest is lost then.
     pub fn close(self, limit: Duration) -> io::Result<()> {
-        let by = self.shared.clock.now() + span(limit);
-        self.shared.change(|state, _| state.drain(by));
-        // The thread ends at `by` at the latest.
-        self.shared.block(None, |state, _| match (state.is_over, state.has_drained) {
-            (false, _) => Err(io::ErrorKind::WouldBlock.into()),
-            (true, true) => Ok(()),
-            (true, false) => Err(io::ErrorKind::TimedOut.into()),
-        })
+        self.shared.close(self.shared.clock.now() + span(limit))
     }
 
     fn accepted(&self, incoming: Incoming) -> Accepted {
         let Incoming { number, target, peer } = incoming;
-        Accepted { stream: Stream::new(Arc::clone(&self.shared), number), target, peer }
+        Accepted { stream: Stream::new(self.shared.clone(), number), target, peer }
     }
 }
 
 impl Drop for Endpoint {
     fn drop(&mut self) {
-        let by = self.shared.clock.now() + MAX_LINGER;
-        self.shared.change(|state, _| state.drain(by));
-    }
-}
-
-impl State {
-    fn drain(&mut self, by: units::Instant) {
-        if self.ends_by.is_none() {
-            self.ends_by = Some(by);
-            match &mut self.side {
-                Side::Client(relay, _) => relay.drain(),
-                Side::Server(hub) => hub.drain(),
-            }
-        }
+        self.shared.drain(self.shared.clock.now() + MAX_LINGER);
     }
 }
 
@@ -205,36 +206,4 @@ fn with_overhead(config: &RelayConfig, address: SocketAddr) -> RelayConfig {
 
 pub(crate) fn span(time: Duration) -> Span {
     Span::from_nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX / 4).min(u64::MAX / 4))
-}
-
-/// The thread: exchanges datagrams until the endpoint is closed and has drained.
-fn run(shared: &Shared) {
-    let mut buffer = vec![0; 65_536];
-    let socket = shared.lock().udp.descriptor().try_clone_to_owned();
-    while let Ok(socket) = &socket {
-        let mut state = shared.lock();
-        let now = shared.clock.now();
-        let Ok(is_full) = state.exchange(now, &mut buffer) else { break };
-        if state.take_events() {
-            shared.changed.notify_all();
-        }
-        if let Some(by) = state.ends_by {
-            state.has_drained = state.is_drained();
-            if now >= by || state.has_drained {
-                break;
-            }
-        }
-        let due = state.poll_timeout();
-        state.sleeps_until = due;
-        drop(state);
-        let time = due.map(|due| due.since(shared.clock.now()));
-        // A full send buffer is retried when it has room, not when the relay's timer is due.
-        let time = if is_full { None } else { time };
-        if shared.waker.wait(socket.as_fd(), is_full, time).is_err() {
-            break;
-        }
-    }
-    let mut state = shared.lock();
-    state.end(shared.clock.now(), &mut buffer);
-    shared.changed.notify_all();
 }

@@ -39,6 +39,8 @@
 #![forbid(unsafe_code)]
 
 mod endpoint;
+pub mod published;
+mod shared;
 mod state;
 mod stream;
 #[cfg(feature = "tokio")]
@@ -48,8 +50,8 @@ mod wait;
 
 pub use endpoint::{Accepted, Endpoint};
 pub use relay::{
-    Control, Destination, KeyTextError, Keys, KeysError, Known, PresharedKey, PrivateKey,
-    PublicKey, RelayConfig, Security, Target,
+    Control, Destination, KeyTextError, Keys, KeysError, Known, PathReport, PresharedKey,
+    PrivateKey, PublicKey, RelayConfig, Security, Target,
 };
 pub use stream::Stream;
 

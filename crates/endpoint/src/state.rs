@@ -2,20 +2,18 @@
 
 mod events;
 
+use crate::shared::{Driven, Lifetime, Streams};
 use crate::udp::{Sent, Udp};
-use crate::wait::Waker;
 use relay::{
     Hub, OpenError, PeerId, Priority, Relay, ResetReason, StreamError, StreamId, Target,
     TransmitBatch,
 };
-use rt::Clock;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::os::fd::OwnedFd;
 use std::task;
-use std::time::Duration;
-use units::{Instant, Span};
+use units::Instant;
 
 /// The sessions of an endpoint.
 #[derive(Debug)]
@@ -65,78 +63,7 @@ pub(crate) struct State {
     pub(crate) incoming: VecDeque<Incoming>,
     /// Tasks that wait for an incoming stream.
     accepting: Vec<task::Waker>,
-    /// When the endpoint's thread wakes by itself.
-    pub(crate) sleeps_until: Option<Instant>,
-    /// When the thread ends at the latest, once the endpoint is closed.
-    pub(crate) ends_by: Option<Instant>,
-    /// Set when the thread has ended.
-    pub(crate) is_over: bool,
-    /// Whether nothing remained to be sent then.
-    pub(crate) has_drained: bool,
-}
-
-/// The mutex, and the ways to wake its users.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) state: Mutex<State>,
-    /// Signalled after every event.
-    pub(crate) changed: Condvar,
-    pub(crate) waker: Waker,
-    pub(crate) clock: Clock,
-}
-
-impl Shared {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Runs `operation` on the state; wakes the endpoint's thread if it has something to do earlier
-    /// than planned, and those that wait for an event.
-    pub(crate) fn change<T>(&self, operation: impl FnOnce(&mut State, Instant) -> T) -> T {
-        self.apply(&mut self.lock(), operation)
-    }
-
-    fn apply<T>(&self, state: &mut State, operation: impl FnOnce(&mut State, Instant) -> T) -> T {
-        let now = self.clock.now();
-        let result = operation(state, now);
-        if state.take_events() {
-            self.changed.notify_all();
-        }
-        let due = state.poll_timeout();
-        if due.is_some_and(|due| state.sleeps_until.is_none_or(|planned| due < planned)) {
-            // The next change need not wake it again.
-            state.sleeps_until = due;
-            self.waker.wake();
-        }
-        result
-    }
-
-    /// Calls `attempt` until it does not return `WouldBlock`, or until `by`.
-    pub(crate) fn block<T>(
-        &self,
-        by: Option<Instant>,
-        mut attempt: impl FnMut(&mut State, Instant) -> io::Result<T>,
-    ) -> io::Result<T> {
-        let mut state = self.lock();
-        loop {
-            match self.apply(&mut state, &mut attempt) {
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                other => return other,
-            }
-            let left = by.map(|by| by.since(self.clock.now()));
-            if left.is_some_and(Span::is_zero) {
-                return Err(ErrorKind::TimedOut.into());
-            }
-            state = match left {
-                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
-                Some(left) => {
-                    let limit = Duration::from_nanos(left.as_nanos());
-                    let waited = self.changed.wait_timeout(state, limit);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
-        }
-    }
+    lifetime: Lifetime,
 }
 
 impl State {
@@ -149,10 +76,7 @@ impl State {
             next: 0,
             incoming: VecDeque::new(),
             accepting: Vec::new(),
-            sleeps_until: None,
-            ends_by: None,
-            is_over: false,
-            has_drained: false,
+            lifetime: Lifetime::default(),
         }
     }
 
@@ -188,7 +112,7 @@ impl State {
 
     /// Opens a stream to `target` at the server of a client.
     pub(crate) fn open(&mut self, now: Instant, target: Target) -> io::Result<u64> {
-        if self.is_over || self.ends_by.is_some() {
+        if self.lifetime.is_over || self.lifetime.ends_by.is_some() {
             return Err(io::Error::new(ErrorKind::NotConnected, "the endpoint is closed"));
         }
         let Side::Client(relay, _) = &mut self.side else {
@@ -213,18 +137,56 @@ impl State {
                 return Ok(incoming);
             }
         }
-        if self.is_over {
+        if self.lifetime.is_over {
             return Err(io::Error::new(ErrorKind::NotConnected, "the endpoint is closed"));
         }
         Err(ErrorKind::WouldBlock.into())
     }
 
-    pub(crate) fn read(
-        &mut self,
-        now: Instant,
-        number: u64,
-        buffer: &mut [u8],
-    ) -> io::Result<usize> {
+    fn reset_dropped(&mut self, number: u64) {
+        if let Ok((relay, stream)) = self.open_stream(number) {
+            let _ = relay.reset(stream, ResetReason::Aborted);
+        }
+        if let Some(key) = self.entries.remove(&number).and_then(|entry| entry.key) {
+            self.numbers.remove(&key);
+        }
+    }
+
+    /// Registers a task that waits for an incoming stream.
+    pub(crate) fn set_accepting(&mut self, waker: &task::Waker) {
+        push(&mut self.accepting, waker);
+    }
+
+    pub(crate) fn is_connected(&self) -> bool {
+        match &self.side {
+            Side::Client(relay, _) => relay.is_connected(),
+            Side::Server(hub) => hub.relays().any(|(_, relay)| relay.is_connected()),
+        }
+    }
+
+    fn refuse_datagram(&mut self, to: SocketAddr, len: usize) {
+        match &mut self.side {
+            Side::Client(relay, _) => relay.refuse_datagram(len),
+            Side::Server(hub) => {
+                let peer = hub.peers().find(|&peer| hub.address(peer) == Some(to));
+                if let Some(relay) = peer.and_then(|peer| hub.peer(peer)) {
+                    relay.refuse_datagram(len);
+                }
+            }
+        }
+    }
+}
+
+impl Streams for State {
+    fn lifetime(&mut self) -> &mut Lifetime {
+        &mut self.lifetime
+    }
+
+    fn take_events(&mut self) -> bool {
+        self.handle_events()
+    }
+
+    fn read(&mut self, now: Instant, number: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let entry = self.entries.get(&number);
         if entry.is_some_and(|entry| entry.has_ended) || buffer.is_empty() {
             return Ok(0);
@@ -244,7 +206,7 @@ impl State {
         if copied == 0 { Err(ErrorKind::WouldBlock.into()) } else { Ok(copied) }
     }
 
-    pub(crate) fn write(&mut self, now: Instant, number: u64, data: &[u8]) -> io::Result<usize> {
+    fn write(&mut self, now: Instant, number: u64, data: &[u8]) -> io::Result<usize> {
         let (relay, stream) = self.open_stream(number)?;
         match relay.write(now, stream, data).map_err(closed)? {
             0 if !data.is_empty() => Err(ErrorKind::WouldBlock.into()),
@@ -252,15 +214,13 @@ impl State {
         }
     }
 
-    /// Returns whether reading or writing would not have to wait.
-    pub(crate) fn is_ready(&mut self, number: u64, (read, write): (bool, bool)) -> bool {
+    fn is_ready(&mut self, number: u64, (read, write): (bool, bool)) -> bool {
         let ended = self.entries.get(&number).is_some_and(|entry| entry.has_ended);
         let Ok((relay, stream)) = self.open_stream(number) else { return true };
         read && (ended || !relay.peek(stream).is_empty()) || write && relay.room(stream) > 0
     }
 
-    /// Finishes this side of the stream.
-    pub(crate) fn finish(&mut self, number: u64) -> io::Result<()> {
+    fn finish(&mut self, _: Instant, number: u64) -> io::Result<()> {
         if self.entries.get(&number).is_some_and(|entry| entry.is_finished) {
             return Ok(());
         }
@@ -272,18 +232,15 @@ impl State {
         Ok(())
     }
 
-    /// Returns the number of written bytes that the peer has not acknowledged.
-    pub(crate) fn unacknowledged(&mut self, number: u64) -> io::Result<u64> {
+    fn unacknowledged(&mut self, number: u64) -> io::Result<u64> {
         if self.entries.get(&number).is_some_and(|entry| entry.key.is_none() && entry.has_ended) {
             return Ok(0);
         }
         self.open_stream(number).map(|(relay, stream)| relay.held(stream))
     }
 
-    /// Handles that the program has dropped the stream: written data is delivered; data that the
-    /// peer sends from now on resets the stream.
-    pub(crate) fn drop_stream(&mut self, number: u64) {
-        let _ = self.finish(number); // A closed stream is finished.
+    fn drop_stream(&mut self, now: Instant, number: u64) {
+        let _ = self.finish(now, number); // A closed stream is finished.
         let Some(entry) = self.entries.get_mut(&number) else { return };
         entry.is_dropped = true;
         match entry.key {
@@ -298,37 +255,34 @@ impl State {
         }
     }
 
-    fn reset_dropped(&mut self, number: u64) {
-        if let Ok((relay, stream)) = self.open_stream(number) {
-            let _ = relay.reset(stream, ResetReason::Aborted);
-        }
-        if let Some(key) = self.entries.remove(&number).and_then(|entry| entry.key) {
-            self.numbers.remove(&key);
-        }
-    }
-
-    /// Registers the task that waits for a change of the stream.
     #[cfg(feature = "tokio")]
-    pub(crate) fn set_waker(&mut self, number: u64, waker: &task::Waker) {
+    fn set_waker(&mut self, number: u64, waker: &task::Waker) {
         if let Some(entry) = self.entries.get_mut(&number) {
             push(&mut entry.wakers, waker);
         }
     }
 
-    /// Registers a task that waits for an incoming stream.
-    pub(crate) fn set_accepting(&mut self, waker: &task::Waker) {
-        push(&mut self.accepting, waker);
+    fn poll_timeout(&self) -> Option<Instant> {
+        match &self.side {
+            Side::Client(relay, _) => relay.poll_timeout(),
+            Side::Server(hub) => hub.poll_timeout(),
+        }
+    }
+}
+
+impl Driven for State {
+    fn descriptor(&self) -> io::Result<OwnedFd> {
+        self.udp.descriptor().try_clone_to_owned()
     }
 
-    pub(crate) fn is_connected(&self) -> bool {
-        match &self.side {
-            Side::Client(relay, _) => relay.is_connected(),
-            Side::Server(hub) => hub.relays().any(|(_, relay)| relay.is_connected()),
+    fn drain(&mut self) {
+        match &mut self.side {
+            Side::Client(relay, _) => relay.drain(),
+            Side::Server(hub) => hub.drain(),
         }
     }
 
-    /// Returns whether nothing remains to be sent to a peer.
-    pub(crate) fn is_drained(&self) -> bool {
+    fn is_drained(&self) -> bool {
         self.numbers.is_empty()
             && match &self.side {
                 Side::Client(relay, _) => relay.has_drained(),
@@ -336,16 +290,7 @@ impl State {
             }
     }
 
-    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        let side = match &self.side {
-            Side::Client(relay, _) => relay.poll_timeout(),
-            Side::Server(hub) => hub.poll_timeout(),
-        };
-        side.into_iter().chain(self.ends_by).min()
-    }
-
-    /// Receives and sends what is due; returns whether the socket's send buffer is full.
-    pub(crate) fn exchange(&mut self, now: Instant, buffer: &mut [u8]) -> io::Result<bool> {
+    fn exchange(&mut self, now: Instant, buffer: &mut [u8]) -> io::Result<bool> {
         /// Batches of one round, so that other threads reach the state.
         const BATCHES: usize = 16;
         match &mut self.side {
@@ -385,16 +330,13 @@ impl State {
         Ok(false)
     }
 
-    fn refuse_datagram(&mut self, to: SocketAddr, len: usize) {
+    fn end(&mut self, now: Instant, buffer: &mut [u8]) {
         match &mut self.side {
-            Side::Client(relay, _) => relay.refuse_datagram(len),
-            Side::Server(hub) => {
-                let peer = hub.peers().find(|&peer| hub.address(peer) == Some(to));
-                if let Some(relay) = peer.and_then(|peer| hub.peer(peer)) {
-                    relay.refuse_datagram(len);
-                }
-            }
+            Side::Client(relay, _) => relay.close(now),
+            Side::Server(hub) => hub.close(now),
         }
+        let _ = self.exchange(now, buffer); // The peers detect it later.
+        self.close_all();
     }
 }
 

@@ -1,7 +1,7 @@
 //! Streams.
 
 use crate::endpoint::span;
-use crate::state::Shared;
+use crate::shared::{Access, Streams};
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use std::time::Duration;
 /// resets the stream.
 #[derive(Debug)]
 pub struct Stream {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<dyn Access>,
     pub(crate) number: u64,
 }
 
 impl Stream {
-    pub(crate) fn new(shared: Arc<Shared>, number: u64) -> Self {
+    pub(crate) fn new(shared: Arc<dyn Access>, number: u64) -> Self {
         Self { shared, number }
     }
 
@@ -27,7 +27,7 @@ impl Stream {
     /// # Errors
     /// `WouldBlock` if nothing has arrived, or the reason for which the stream is closed.
     pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.shared.change(|state, now| state.read(now, self.number, buffer))
+        self.shared.change(&mut |state, now| state.read(now, self.number, buffer))
     }
 
     /// Writes as much of `data` as there is room for, without waiting.
@@ -35,19 +35,20 @@ impl Stream {
     /// # Errors
     /// `WouldBlock` if there is none, or the reason for which the stream is closed.
     pub fn try_write(&self, data: &[u8]) -> io::Result<usize> {
-        self.shared.change(|state, now| state.write(now, self.number, data))
+        self.shared.change(&mut |state, now| state.write(now, self.number, data))
     }
 
     /// Waits until [`try_read`](Self::try_read) or [`try_write`](Self::try_write) would not return
     /// `WouldBlock`, as far as `interest` has them, or for `limit`.
     pub fn wait_ready(&self, interest: (bool, bool), limit: Duration) {
-        let by = self.shared.clock.now() + span(limit);
+        let by = self.shared.now() + span(limit);
         // A timeout is no error here.
-        let _ =
-            self.shared.block(Some(by), |state, _| match state.is_ready(self.number, interest) {
-                true => Ok(()),
-                false => Err(io::ErrorKind::WouldBlock.into()),
-            });
+        let _ = self.shared.block(Some(by), &mut |state, _| match state
+            .is_ready(self.number, interest)
+        {
+            true => Ok(0),
+            false => Err(io::ErrorKind::WouldBlock.into()),
+        });
     }
 
     /// Finishes this side (`Write`, `Both`); the peer can continue to send. `Read` has no effect.
@@ -58,7 +59,9 @@ impl Stream {
         match how {
             Shutdown::Read => Ok(()),
             Shutdown::Write | Shutdown::Both => {
-                self.shared.change(|state, _| state.finish(self.number))
+                let finish =
+                    &mut |state: &mut dyn Streams, now| state.finish(now, self.number).map(|()| 0);
+                self.shared.change(finish).map(|_| ())
             }
         }
     }
@@ -68,23 +71,25 @@ impl Stream {
     /// # Errors
     /// `TimedOut` after `limit`, or the reason for which the stream is closed.
     pub fn wait_acknowledged(&self, limit: Duration) -> io::Result<()> {
-        let by = self.shared.clock.now() + span(limit);
-        self.shared.block(Some(by), |state, _| match state.unacknowledged(self.number)? {
-            0 => Ok(()),
-            _ => Err(io::ErrorKind::WouldBlock.into()),
-        })
+        let by = self.shared.now() + span(limit);
+        let all =
+            self.shared.block(Some(by), &mut |state, _| match state.unacknowledged(self.number)? {
+                0 => Ok(0),
+                _ => Err(io::ErrorKind::WouldBlock.into()),
+            });
+        all.map(|_| ())
     }
 }
 
 impl Read for &Stream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.shared.block(None, |state, now| state.read(now, self.number, buffer))
+        self.shared.block(None, &mut |state, now| state.read(now, self.number, buffer))
     }
 }
 
 impl Write for &Stream {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
-        self.shared.block(None, |state, now| state.write(now, self.number, data))
+        self.shared.block(None, &mut |state, now| state.write(now, self.number, data))
     }
 
     /// Does nothing: written data is sent as soon as the rate permits.
@@ -111,6 +116,9 @@ impl Write for Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        self.shared.change(|state, _| state.drop_stream(self.number));
+        let _ = self.shared.change(&mut |state, now| {
+            state.drop_stream(now, self.number);
+            Ok(0)
+        });
     }
 }

@@ -33,7 +33,7 @@ pub(crate) struct Udp {
 }
 
 impl Udp {
-    pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
+    pub(crate) fn bind(address: SocketAddr, interface: Option<&str>) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
         if address.is_ipv6() {
             socket.set_only_v6(false)?;
@@ -42,6 +42,9 @@ impl Udp {
         // As much as the system's limit permits.
         socket.set_recv_buffer_size(4 << 20)?;
         socket.set_send_buffer_size(1 << 20)?;
+        if let Some(name) = interface {
+            socket.bind_device(Some(name.as_bytes()))?;
+        }
         socket.bind(&address.into())?;
         let socket = UdpSocket::from(socket);
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;

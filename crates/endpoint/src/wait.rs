@@ -5,7 +5,7 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::time::TimeSpec;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::time::Duration;
 use units::Span;
 
@@ -26,13 +26,14 @@ impl Waker {
     /// Waits until `socket` is readable (or writable, if `writable`), a wake-up, or for `time`.
     pub(crate) fn wait(
         &self,
-        socket: BorrowedFd<'_>,
+        socket: &impl AsFd,
         writable: bool,
         time: Option<Span>,
     ) -> io::Result<()> {
         let mut flags = PollFlags::POLLIN;
         flags.set(PollFlags::POLLOUT, writable);
-        let mut fds = [PollFd::new(socket, flags), PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
+        let mut fds =
+            [PollFd::new(socket.as_fd(), flags), PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
         let time = time.map(|time| TimeSpec::from(Duration::from_nanos(time.as_nanos())));
         match ppoll(&mut fds, time, None) {
             Ok(_) | Err(Errno::EINTR) => {}

@@ -153,7 +153,8 @@ impl Gateway {
             Role::Single(_) => Err(Error::NoPartner),
         }?;
         if let Some(section) = &config.forward {
-            gateway.engine.set_forwarding(Forwarding::open(section, &config.role)?)?;
+            let forwarding = Forwarding::open(section, &config.role)?;
+            gateway.engine.set_forwarding(forwarding, section.tcp)?;
         }
         gateway.engine.log_ends(config);
         gateway.engine.watch_addresses(config);

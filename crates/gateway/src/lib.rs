@@ -56,6 +56,7 @@ mod kernel;
 mod keys;
 mod life;
 mod logging;
+pub mod measure;
 mod memory;
 pub mod observe;
 mod privileges;
@@ -80,10 +81,10 @@ pub(crate) use config::Terms;
 pub use config::{
     AcceptMode, AcceptRule, AcceptRules, ClassSection, Commitment, Config, ConfigError,
     ConfirmSection, ControlSocket, Deprecated, DnsSection, Enrolment, FailSection, ForwardSection,
-    HealthSection, HubAddress, HubSection, InterceptSection, KeySource, Limits, LinkSection,
-    LogFormat, LogLevel, LogSection, Marking, Mistake, NoiseSection, PathSection, PeerKey,
-    PlanSection, QuicMode, ResolverSection, Role, SecuritySection, ShareLimits, SingleSection,
-    SourceMode, TerminalEntry, TerminalSection, WhenFail, WhenFull,
+    ForwardTcp, HealthSection, HubAddress, HubSection, InterceptSection, KeySource, Limits,
+    LinkSection, LogFormat, LogLevel, LogSection, Marking, Mistake, NoiseSection, PathSection,
+    PeerKey, PlanSection, QuicMode, ResolverSection, Role, SecuritySection, ShareLimits,
+    SingleSection, SourceMode, TerminalEntry, TerminalSection, WhenFail, WhenFull,
 };
 pub use error::Error;
 pub use forward::ForwardError;
@@ -96,7 +97,7 @@ pub use privileges::{PrivilegeError, capabilities, give_up_privileges};
 pub use proxy::ClientProtocol;
 pub use reach::{Destinations, Rule};
 pub use relay::{PresharedKey, PrivateKey, PublicKey};
-pub use report::{Counters, PeerReport, Report, SingleReport, Traffic, UdpCounters};
+pub use report::{Compression, Counters, PeerReport, Report, SingleReport, Traffic, UdpCounters};
 pub use sharded::ShardedHub;
 pub use single::SingleGateway;
 pub use stop::Stop;

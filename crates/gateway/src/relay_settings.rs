@@ -69,6 +69,8 @@ pub(crate) fn relay_config(config: &Config, link: &LinkSection) -> RelayConfig {
     relay.control = link.controller;
     relay.capabilities = relay::Capabilities::of_this_machine();
     relay.repair_percent = link.repair;
+    relay.compress = link.compress;
+    relay.filter_acks = config.forward.as_ref().is_some_and(|forward| forward.tcp.filter_acks);
     relay.mtu = *mtu as usize;
     relay.probe_mtu = true;
     relay.probe_rate = *padding;

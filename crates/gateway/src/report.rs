@@ -1,7 +1,7 @@
 //! Reports of a gateway's run.
 
 use crate::proxy::RefuseReason;
-use relay::{PathView, Relay, Totals};
+use relay::{CodingStatistics, PathView, Relay, Totals};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use units::{BitRate, Instant, Span};
@@ -77,6 +77,56 @@ impl PeerReport {
     }
 }
 
+/// Counters of compressed streams, in the direction from and to this side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Compression {
+    /// Bytes of compressed streams before compression.
+    pub plain_bytes_sent: u64,
+    /// Bytes sent for them.
+    pub coded_bytes_sent: u64,
+    /// Bytes of compressed streams after decompression.
+    pub plain_bytes_received: u64,
+    /// Bytes received for them.
+    pub coded_bytes_received: u64,
+    /// Streams of which this side compressed its direction.
+    pub streams_compressed: u64,
+    /// Streams left as they are because of their content.
+    pub streams_left_alone: u64,
+    /// Streams left as they are because too many are compressed already.
+    pub streams_refused: u64,
+    /// Streams reset because what was received could not be decompressed.
+    pub streams_damaged: u64,
+}
+
+impl Compression {
+    /// Adds the counters of `other`.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.plain_bytes_sent += other.plain_bytes_sent;
+        self.coded_bytes_sent += other.coded_bytes_sent;
+        self.plain_bytes_received += other.plain_bytes_received;
+        self.coded_bytes_received += other.coded_bytes_received;
+        self.streams_compressed += other.streams_compressed;
+        self.streams_left_alone += other.streams_left_alone;
+        self.streams_refused += other.streams_refused;
+        self.streams_damaged += other.streams_damaged;
+    }
+}
+
+impl From<CodingStatistics> for Compression {
+    fn from(of: CodingStatistics) -> Self {
+        Self {
+            plain_bytes_sent: of.plain_sent,
+            coded_bytes_sent: of.coded_sent,
+            plain_bytes_received: of.plain_received,
+            coded_bytes_received: of.coded_received,
+            streams_compressed: of.compressed,
+            streams_left_alone: of.left_alone,
+            streams_refused: of.refused,
+            streams_damaged: of.damaged,
+        }
+    }
+}
+
 /// Counters of sessions and streams of all peers.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Traffic {
@@ -92,6 +142,8 @@ pub struct Traffic {
     pub segments_sent: u64,
     /// XSTP segments received.
     pub segments_received: u64,
+    /// Acknowledgements of forwarded TCP connections that were removed from the queues.
+    pub acks_filtered: u64,
     /// SDs retransmitted.
     pub retransmitted: u64,
     /// Duplicate SDs received.
@@ -108,6 +160,8 @@ pub struct Traffic {
     pub repairs_received: u64,
     /// Lost packets that repair symbols recovered.
     pub packets_recovered: u64,
+    /// Compression of streams.
+    pub compression: Compression,
     /// Outages detected.
     pub outages: u64,
     /// Path MTU probes sent.
@@ -138,6 +192,7 @@ impl Traffic {
         self.sessions += totals.sessions;
         self.segments_sent += totals.segments_sent;
         self.segments_received += totals.segments_received;
+        self.acks_filtered += totals.datagrams.acks_filtered;
         self.retransmitted += totals.retransmitted;
         self.duplicates += totals.duplicates;
         self.polls += totals.polls;
@@ -146,6 +201,7 @@ impl Traffic {
         self.repairs_sent += totals.repairs_sent;
         self.repairs_received += totals.repairs_received;
         self.packets_recovered += totals.packets_recovered;
+        self.compression.add(&totals.coding.into());
         self.outages += totals.outages;
         self.mtu_probes += totals.mtu_probes;
         self.mtu_falls += totals.mtu_falls;
@@ -275,6 +331,37 @@ pub struct ForwardCounters {
     pub unwanted: u64,
     /// Packets that the kernel refused.
     pub not_taken: u64,
+    /// TCP connections among the packets.
+    pub tcp: ForwardedTcp,
+}
+
+/// TCP connections that are forwarded unsplit, with `spoof` or `space_acks`.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct ForwardedTcp {
+    /// Connections with state now.
+    pub flows: usize,
+    /// Memory of stored segments now, bytes.
+    pub stored_bytes: usize,
+    /// Connections whose handshake was seen.
+    pub opened: u64,
+    /// Connections whose data was acknowledged early.
+    pub spoofed: u64,
+    /// Acknowledgements that were made for senders on this side.
+    pub early_acks: u64,
+    /// Acknowledgements of receivers that were suppressed.
+    pub suppressed: u64,
+    /// Segments that were retransmitted from here.
+    pub retransmitted: u64,
+    /// Retransmissions of senders that were not forwarded.
+    pub duplicates: u64,
+    /// Acknowledgements that were regenerated.
+    pub regenerated: u64,
+    /// Segments for which there was no memory.
+    pub no_room: u64,
+    /// Segments outside the windows, or damaged.
+    pub implausible: u64,
+    /// Connections that were reset with stored data.
+    pub aborted: u64,
 }
 
 /// Counters of the datagram socket.

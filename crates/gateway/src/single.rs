@@ -164,6 +164,11 @@ impl SingleGateway {
                 let config = &self.around.config;
                 self.engine.set_limits(config.limits.clone(), config.log.connections);
             }
+            if stop.take_upgrade() {
+                tracing::error!(
+                    "upgrade refused: with role = \"single\" the gateway has to be restarted"
+                );
+            }
             if self.engine.has_drained(now) {
                 break;
             }

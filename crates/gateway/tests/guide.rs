@@ -285,7 +285,9 @@ fn every_key_of_the_tables_is_known() {
     let failover = include_str!("../../../docs/guide/failover.md");
     let other_traffic = include_str!("../../../docs/guide/other-traffic.md");
     let names = include_str!("../../../docs/guide/names.md");
-    for (page, least) in [(GUIDE, 70), (failover, 20), (other_traffic, 14), (names, 7)] {
+    let tcp = include_str!("../../../docs/guide/forwarded-tcp.md");
+    let pages = [(GUIDE, 70), (failover, 20), (other_traffic, 14), (names, 7), (tcp, 4)];
+    for (page, least) in pages {
         let keys = keys_of(page);
         for (table, key) in &keys {
             let known = ["terminal", "hub"].iter().any(|role| is_known(role, table, key));
@@ -347,5 +349,11 @@ fn the_page_on_other_traffic_has_valid_examples() {
     for block in blocks {
         let base = if block.contains("interfaces") { terminal } else { hub };
         Config::parse("guide.toml", &format!("{base}{block}")).expect(block);
+    }
+    for block in blocks_of(include_str!("../../../docs/guide/forwarded-tcp.md")) {
+        let base = if block.contains("interfaces") { terminal } else { hub };
+        let config = Config::parse("guide.toml", &format!("{base}{block}")).expect(block);
+        let tcp = config.forward.expect("[forward]").tcp;
+        assert!(tcp.spoof && !tcp.space_acks && tcp.spoof_memory == 64_000_000);
     }
 }

@@ -1,6 +1,7 @@
 //! `bentpipe-lab bench`.
 
 mod load;
+pub(crate) mod radio;
 
 use crate::{Outcome, values};
 use clap::Subcommand;
@@ -38,6 +39,7 @@ enum What {
     Sim(Sim),
     Tcp(Tcp),
     Transfer(Transfer),
+    Radio(radio::Radio),
     #[command(hide = true, subcommand)]
     End(load::End),
 }
@@ -283,6 +285,7 @@ pub(crate) fn run(arguments: Arguments) -> Outcome {
         What::Sim(arguments) => run_sim(&arguments),
         What::Tcp(arguments) => run_tcp(&arguments),
         What::Transfer(arguments) => run_transfer(arguments),
+        What::Radio(arguments) => radio::run(arguments),
     }
 }
 

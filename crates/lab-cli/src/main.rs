@@ -44,6 +44,7 @@ enum Command {
     #[command(flatten)]
     Lab(lab::Command),
     Passes(passes::Arguments),
+    Tnc(bench::radio::Tncs),
     #[command(hide = true)]
     Gateway(cli::gateway::Arguments),
     #[command(hide = true)]
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::run(arguments),
         Command::Lab(command) => lab::run(command),
         Command::Passes(arguments) => passes::run(&arguments),
+        Command::Tnc(arguments) => bench::radio::run_tncs(&arguments),
         Command::Gateway(arguments) => cli::gateway::run(&arguments),
         Command::Send(arguments) => cli::transfer::send(&arguments),
         Command::Receive(arguments) => cli::transfer::receive(&arguments),

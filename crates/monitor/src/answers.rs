@@ -270,6 +270,9 @@ pub struct Connection {
     pub server: Option<String>,
     /// Phase of the connection.
     pub state: String,
+    /// Class in which its gateway sends its data.
+    #[serde(default)]
+    pub class: Option<String>,
     /// Age in seconds.
     pub age_seconds: f64,
     /// Octets read from its socket.

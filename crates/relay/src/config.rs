@@ -1,6 +1,6 @@
 //! Configuration of a relay.
 
-use crate::PathMetrics;
+use crate::{Coder, PathMetrics};
 use association::{Capabilities, Limits, Part, Security};
 use core::fmt;
 use core::str::FromStr;
@@ -141,6 +141,14 @@ pub struct RelayConfig {
     /// Maximum share of the send rate for repair symbols, in percent, 1 to 50. `None`: none are
     /// sent, and none are accepted. They are used if both sides have a share.
     pub repair_percent: Option<u32>,
+    /// Whether this side compresses streams as far as their content and the peer allow it. What the
+    /// peer has compressed is decompressed in any case.
+    pub compress: bool,
+    /// State of the compressor, shared with the relays of other configurations that it is cloned to.
+    pub coder: Coder,
+    /// Whether superseded acknowledgements of TCP are removed from the queues of forwarded packets
+    /// ([`pep`](crate::pep)).
+    pub filter_acks: bool,
     /// Whether the hub is to keep earlier associations of this terminal until their sessions end
     /// (ASC-2.11).
     pub is_beside: bool,
@@ -182,6 +190,9 @@ impl RelayConfig {
             wall_clock_ns: 0,
             capabilities: Capabilities::ALL,
             repair_percent: None,
+            compress: false,
+            coder: Coder::default(),
+            filter_acks: false,
             is_beside: false,
             max_terminals: 256,
             part: Part::default(),

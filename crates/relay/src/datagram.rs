@@ -12,6 +12,7 @@
 
 use crate::fair::Owner;
 use crate::frame::Writer;
+use crate::pep::filter::PlainAck;
 use crate::scheduler::{Class, Lately, Level, Place, Service, place};
 use flow::{Flow, Mark};
 use pieces::Pieces;
@@ -26,6 +27,8 @@ const FLOWS: usize = 128;
 /// Maximum queuing delay of a packet of an urgent flow, and of another flow.
 const URGENT: Span = Span::from_millis(150);
 const USUAL: Span = Span::from_millis(300);
+/// Queuing delay up to which a sender that can wait sends.
+const SHORT: Span = Span::from_millis(20);
 /// Bytes whose transmission may exceed the maximum delay: two full packets.
 const TWO: u64 = 3_000;
 /// Bounds of the bytes in all queues, which are otherwise those of [`USUAL`] at the rate.
@@ -34,6 +37,8 @@ const MOST_BYTES: u64 = 4 << 20;
 /// Bounds of the received packets that the upper layer has not taken yet.
 const MOST_RECEIVED: usize = 4096;
 const MOST_RECEIVED_BYTES: usize = 4 << 20;
+/// Queued packets among which an acknowledgement looks for one that it supersedes.
+const FILTER_DEPTH: usize = 16;
 /// Maximum size of an IP packet.
 pub(crate) const LARGEST: usize = 65_535;
 
@@ -54,6 +59,8 @@ pub struct DatagramStatistics {
     pub no_room: u64,
     /// Packets received in pieces of which some were lost.
     pub incomplete: u64,
+    /// Acknowledgements of TCP that were replaced by a later one in the queue.
+    pub acks_filtered: u64,
 }
 
 impl DatagramStatistics {
@@ -65,6 +72,7 @@ impl DatagramStatistics {
         self.late += other.late;
         self.no_room += other.no_room;
         self.incomplete += other.incomplete;
+        self.acks_filtered += other.acks_filtered;
     }
 }
 
@@ -72,6 +80,8 @@ impl DatagramStatistics {
 struct Waiting {
     packet: Vec<u8>,
     since: Instant,
+    /// The packet as a pure acknowledgement, and whether a later one may replace it.
+    ack: Option<(PlainAck, bool)>,
 }
 
 /// Queued packets of one flow.
@@ -88,6 +98,8 @@ struct Queue {
     owner: Owner,
     scheduled: bool,
     lately: Lately,
+    /// The last pure acknowledgement that was queued, if acknowledgements are filtered.
+    last_ack: Option<PlainAck>,
 }
 
 /// Result of filling a packet from a flow.
@@ -114,9 +126,22 @@ pub(crate) struct Datagrams {
     came: Option<Instant>,
     pieces: Pieces,
     statistics: DatagramStatistics,
+    /// Whether superseded acknowledgements of TCP are removed from the queues.
+    filters_acks: bool,
 }
 
 impl Datagrams {
+    /// Empty queues; `filters_acks`: superseded acknowledgements of TCP are removed from them.
+    pub(crate) fn new(filters_acks: bool) -> Self {
+        Self { filters_acks, ..Self::default() }
+    }
+
+    /// Returns whether a packet would wait for less than [`SHORT`] at `rate`.
+    pub(crate) fn has_room(&self, rate: Option<BitRate>) -> bool {
+        let limit = rate.map_or(0, |rate| rate.bytes_in(SHORT));
+        self.waiting < limit.max(TWO)
+    }
+
     /// Returns the bytes of queued packets.
     pub(crate) fn waiting(&self) -> u64 {
         self.waiting
@@ -146,9 +171,12 @@ impl Datagrams {
         let at = (flow.hash % FLOWS as u64) as usize;
         let queue = &mut self.queues[at];
         (queue.mark, queue.service, queue.owner) = (Some(flow.mark), service, owner);
-        queue.bytes += packet.len() as u64;
+        let waiting = Waiting { packet: packet.to_vec(), since: now, ack: None };
+        let replaced =
+            if self.filters_acks { queue.push_filtered(waiting) } else { queue.push(waiting) };
+        self.statistics.acks_filtered += u64::from(replaced > 0);
         self.waiting += packet.len() as u64;
-        queue.packets.push_back(Waiting { packet: packet.to_vec(), since: now });
+        self.waiting -= replaced;
         let most = rate.map_or(LEAST_BYTES, |rate| rate.bytes_in(USUAL));
         self.make_room(most.clamp(LEAST_BYTES, MOST_BYTES));
         let queue = &mut self.queues[at];
@@ -285,6 +313,37 @@ impl Datagrams {
 }
 
 impl Queue {
+    /// Queues a packet; returns the bytes of packets that it replaces: none.
+    fn push(&mut self, waiting: Waiting) -> u64 {
+        self.bytes += waiting.packet.len() as u64;
+        self.packets.push_back(waiting);
+        0
+    }
+
+    /// Queues a packet in the place of the acknowledgement that it supersedes, if there is one and
+    /// no other one of the connection is behind it; returns the bytes of that. Only the last
+    /// [`FILTER_DEPTH`] packets are compared.
+    fn push_filtered(&mut self, mut waiting: Waiting) -> u64 {
+        let Some(ack) = PlainAck::of(&waiting.packet) else { return self.push(waiting) };
+        let is_duplicate = self.last_ack.is_some_and(|last| ack.is_duplicate_of(&last));
+        self.last_ack = Some(ack);
+        // Senders count duplicates, so none is replaced.
+        waiting.ack = Some((ack, !is_duplicate));
+        let last = self.packets.len();
+        let from = last.saturating_sub(FILTER_DEPTH).max(usize::from(self.begun.is_some()));
+        let of_connection =
+            |other: &&mut Waiting| other.ack.is_some_and(|(other, _)| ack.is_of_connection(&other));
+        let previous = self.packets.range_mut(from.min(last)..).rev().find(of_connection);
+        let old = previous.filter(|previous| {
+            previous.ack.is_some_and(|(old, removable)| removable && ack.supersedes(&old))
+        });
+        let Some(old) = old else { return self.push(waiting) };
+        self.bytes += waiting.packet.len() as u64;
+        let old = core::mem::replace(old, waiting).packet.len() as u64;
+        self.bytes -= old;
+        old
+    }
+
     /// Drops the oldest packet that was not sent in part, if there is another one.
     fn drop_oldest(&mut self) -> u64 {
         if self.begun.is_none() || self.packets.len() < 2 {

@@ -1,7 +1,7 @@
 //! The frames in SD segments, and the notes in POLL and STAT segments.
 //!
 //! ```text
-//! STREAM   1 H L W E O C 0   stream, [open], [offset], [length], data
+//! STREAM   1 H L W E O C Z   stream, [open], [offset], [length], data
 //! ACCEPT   0 H 0 0 0 0 0 1   stream
 //! RESET    0 H 0 0 0 0 1 0   stream, final offset, shared credit used, reason (1 byte)
 //! CREDIT   0 H 0 0 0 0 1 1   stream, limit / 1024
@@ -22,7 +22,7 @@
 //! bits a byte, least significant first. `H`: the hub opened the stream. `L`: a length follows;
 //! without it the data goes to the end of the segment. `W`: the offset's low 32 bits in 4 bytes;
 //! without it the offset, below 2²⁴, in 3 bytes; both big-endian. `E`: the data ends the stream. `O`: the stream is opened by this
-//! frame, at offset 0, which is then not written. `C`: the data uses shared credit.
+//! frame, at offset 0, which is then not written. `C`: uses shared credit. `Z`: coded.
 
 use crate::families::Families;
 use crate::target::{Destination, Priority, StreamId, Target};
@@ -43,6 +43,7 @@ const WIDE: u8 = 0x10;
 const END: u8 = 0x08;
 const OPEN: u8 = 0x04;
 const CHARGED: u8 = 0x02;
+const CODED: u8 = 0x01;
 const ACCEPT: u8 = 0x01;
 const RESET: u8 = 0x02;
 const CREDIT: u8 = 0x03;
@@ -84,6 +85,7 @@ pub(crate) struct StreamHead<'a> {
     pub(crate) open: Option<&'a Open>,
     pub(crate) end: bool,
     pub(crate) charged: bool,
+    pub(crate) coded: bool,
 }
 
 /// A decoded frame.
@@ -95,6 +97,7 @@ pub(crate) enum Frame<'a> {
         offset: PartialOffset,
         end: bool,
         charged: bool,
+        coded: bool,
         data: &'a [u8],
     },
     Accept {
@@ -421,6 +424,7 @@ impl<'a> Writer<'a> {
             (END, end),
             (OPEN, head.open.is_some()),
             (CHARGED, head.charged),
+            (CODED, head.coded),
         ] {
             flags |= if set { bit } else { 0 };
         }

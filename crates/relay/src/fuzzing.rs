@@ -3,6 +3,7 @@
 //! The targets in `fuzz/` call these functions with the octets of a fuzzer; the tests below call
 //! them with random octets.
 
+use crate::PathReport;
 use crate::config::MIN_MTU;
 use crate::datagram::{Datagrams, Filled};
 use crate::frame::{Frame, Reader, Writer};
@@ -11,7 +12,9 @@ use crate::report::{MAX_REPORT, TerminalReport};
 use association::Sealed;
 use units::{BitRate, Instant, Span};
 
+pub use crate::coding::fuzzing::coding;
 pub use crate::hub::fuzzing::hub;
+pub use crate::pep::fuzzing::packets as pep_packets;
 pub use crate::streams::fuzzing::streams;
 
 /// Decodes a payload's frames, and the same octets as a NOTE. A frame that was decoded, encoded and
@@ -48,7 +51,8 @@ pub fn frames(octets: &[u8]) {
     while !reader.is_empty() && reader.note().is_ok() {}
 }
 
-/// Decodes a terminal's report. One that was decoded and encoded is bounded and stays the same.
+/// Decodes a terminal's report and a path report. One that was decoded and encoded is bounded and
+/// stays the same.
 ///
 /// # Panics
 /// Panics if it does not.
@@ -56,6 +60,8 @@ pub fn report(octets: &[u8]) {
     let encoded = TerminalReport::decode(octets).encode();
     assert!(encoded.len() <= MAX_REPORT);
     assert_eq!(TerminalReport::decode(&encoded).encode(), encoded);
+    let path = PathReport::decode(octets);
+    assert_eq!(PathReport::decode(&path.encode()), path);
 }
 
 /// Plays a script of packets, lost and duplicate payloads, and time to two ends that forward
@@ -183,8 +189,18 @@ mod tests {
         }
 
         #[test]
+        fn any_packets_leave_the_proxy_in_order(script in vec(any::<u8>(), 0..1500)) {
+            super::pep_packets(&script);
+        }
+
+        #[test]
         fn any_report_is_bounded(octets in vec(any::<u8>(), 0..600)) {
             super::report(&octets);
+        }
+
+        #[test]
+        fn any_coded_half_is_decoded_or_damaged(octets in vec(any::<u8>(), 0..600)) {
+            super::coding(&octets);
         }
 
         #[test]

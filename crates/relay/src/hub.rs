@@ -77,6 +77,9 @@ pub struct Hub {
     buffers: Vec<Buffers>,
     /// Index into `buffers`, by the names of the paths.
     buffered: BTreeMap<String, usize>,
+    /// Bytes of `config.total_memory` in each direction that no terminal had when it was divided
+    /// last, without what new ones have got since.
+    free_memory: [u64; 2],
     /// Totals of removed relays.
     past: Totals,
     /// Receives copies of payloads.
@@ -103,6 +106,7 @@ impl Hub {
             path_cache: PathCache::default(),
             buffers: Vec::new(),
             buffered: BTreeMap::new(),
+            free_memory: [config.total_memory.unwrap_or(0); 2],
             past: Totals::default(),
             tap: None,
         }
@@ -288,7 +292,7 @@ impl Hub {
             self.peers
                 .insert(id, Peer { relay, session_by, address, name: None, joined: Vec::new() });
             self.join(id);
-            self.share_memory();
+            self.begin_share(id);
         }
         self.handle_payload(now, id, (kind, order), payload, octets)
     }

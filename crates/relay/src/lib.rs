@@ -63,6 +63,7 @@
 #![forbid(unsafe_code)]
 
 mod buffer;
+mod coding;
 mod config;
 mod datagram;
 mod fair;
@@ -72,8 +73,10 @@ mod frame;
 pub mod fuzzing;
 pub mod health;
 mod hub;
+mod measurement;
 mod path_cache;
 mod path_mtu;
+pub mod pep;
 pub mod plan;
 mod pool;
 mod ranges;
@@ -96,14 +99,16 @@ pub use association::{
     Capabilities, Entropy, KeyTextError, Keys, KeysError, Known, Part, PeerId, PresharedKey,
     PrivateKey, PublicKey, Registration, Security, Transmit, TransmitBatch,
 };
+pub use coding::{Coder, CodingStatistics};
 pub use config::{Control, IPV4_UDP, IPV6_UDP, MIN_MTU, RelayConfig, UnknownControl};
 pub use datagram::DatagramStatistics;
 pub use fair::Owner;
 pub use families::{Families, FamilyReach};
 pub use hub::{Hub, Plans, Standing};
+pub use measurement::{Filler, MAX_PATH_REPORT, MEASUREMENT, PathReport, SINK, SOURCE};
 pub use relay::{PathView, ReceiveError, Relay, RelayStatus};
 pub use report::{ReportedCounters, ReportedMessage, ReportedPath, TerminalReport};
-pub use scheduler::{Level, Service};
+pub use scheduler::{Class, Level, Service};
 pub use share::share_memory;
 pub use tap::{Direction, Tap, Tapped};
 pub use target::{
@@ -144,6 +149,8 @@ pub struct Statistics {
     pub send_buffered: u64,
     /// Granted bytes of the receive pool.
     pub receive_credit: u64,
+    /// Compression of streams.
+    pub coding: CodingStatistics,
 }
 
 /// Counters of sessions and streams, including past sessions.
@@ -193,6 +200,8 @@ pub struct Totals {
     pub bad_frames: u64,
     /// Packets that are forwarded unsplit.
     pub datagrams: DatagramStatistics,
+    /// Compression of streams.
+    pub coding: CodingStatistics,
 }
 
 impl Totals {
@@ -219,6 +228,7 @@ impl Totals {
         self.bytes_sent += streams.bytes_sent;
         self.bytes_received += streams.bytes_received;
         self.bad_frames += streams.bad_frames + streams.credit_violations;
+        self.coding.add(&streams.coding);
     }
 
     /// Adds the totals of another relay.
@@ -245,5 +255,6 @@ impl Totals {
         self.bytes_received += other.bytes_received;
         self.bad_frames += other.bad_frames;
         self.datagrams.add(&other.datagrams);
+        self.coding.add(&other.coding);
     }
 }

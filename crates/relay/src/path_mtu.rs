@@ -143,6 +143,11 @@ impl PathMtu {
         self.current
     }
 
+    /// Returns whether the search is complete.
+    pub(crate) fn is_settled(&self) -> bool {
+        matches!(self.phase, Phase::SearchComplete { .. })
+    }
+
     /// Starts the search when a session with a peer that accepts packets of `most` bytes is open.
     pub(crate) fn begin(&mut self, most: usize) {
         *self = Self { hint: self.hint, numbers: self.numbers, ..Self::new(most) };

@@ -35,6 +35,8 @@ pub(crate) enum Violation {
     Scattered,
     /// Shared credit used although per-stream credit was left.
     Charge,
+    /// A compressed half that cannot be decompressed.
+    Coding,
 }
 
 /// Received bytes of a stream, until they are consumed.

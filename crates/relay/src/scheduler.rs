@@ -53,7 +53,7 @@ impl Lately {
         }
     }
 
-    pub(crate) fn is_little(&mut self, now: Instant) -> bool {
+    pub(crate) fn is_little(mut self, now: Instant) -> bool {
         self.forget(now, FORGOTTEN);
         self.level < LITTLE
     }
@@ -87,10 +87,10 @@ impl Senders {
         }
     }
 
-    pub(crate) fn is_little(&mut self, now: Instant, rate: Option<BitRate>, owner: Owner) -> bool {
+    pub(crate) fn is_little(&self, now: Instant, rate: Option<BitRate>, owner: Owner) -> bool {
         let [least, most] = OWNER_BOUNDS;
         let little = rate.map_or(most / 4, |rate| rate.bytes_in(OWNER_TIME).clamp(least, most));
-        self.owners.get_mut(&owner).is_none_or(|lately| {
+        self.owners.get(&owner).is_none_or(|&(mut lately)| {
             lately.forget(now, Self::forgotten(rate));
             lately.level < little
         })
@@ -148,11 +148,14 @@ pub(crate) fn place(service: Service, little: bool) -> Place {
 
 /// Classes in the order of service; a lower value is served first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Class {
+pub enum Class {
     /// Sparse flows that request it by their DSCP, and those assigned by configuration.
     Urgent,
+    /// Streams and flows that have sent little lately, and those assigned by configuration.
     Interactive,
+    /// Streams and flows that have sent more.
     Bulk,
+    /// Those that wait for all others.
     Background,
 }
 

@@ -1,5 +1,6 @@
 //! One stream: its two sides and its state.
 
+use crate::coding::{Decoder, Encoder};
 use crate::fair::Owner;
 use crate::frame::Open;
 use crate::receive::ReceiveHalf;
@@ -23,6 +24,17 @@ pub(crate) enum Opening {
     Known,
 }
 
+/// How the bytes that the layer above writes are sent.
+#[derive(Debug)]
+pub(crate) enum Encoding {
+    /// Nothing was written.
+    Undecided,
+    /// Compressed.
+    Coded(Box<Encoder>),
+    /// As they are.
+    Plain,
+}
+
 /// A stream, until both ends have discarded its state.
 #[derive(Debug)]
 pub(crate) struct Stream {
@@ -32,6 +44,13 @@ pub(crate) struct Stream {
     pub(crate) service: Option<Service>,
     pub(crate) send: SendHalf,
     pub(crate) receive: ReceiveHalf,
+    pub(crate) encoding: Encoding,
+    /// The frames of the sent half carry `Z`.
+    pub(crate) is_coded: bool,
+    /// Whether the frames of the received half do, once one with data has arrived.
+    pub(crate) receives_coded: Option<bool>,
+    /// While received bytes are compressed.
+    pub(crate) decoder: Option<Box<Decoder>>,
     /// Reset by this side: nothing is stored, and the peer's reset or FIN is awaited.
     pub(crate) cut: bool,
     /// Reset by the peer, after bytes that remain to be read.
@@ -79,6 +98,10 @@ impl Stream {
             service: None,
             send: SendHalf::new(send_minimum),
             receive: ReceiveHalf::new(receive_minimum),
+            encoding: Encoding::Undecided,
+            is_coded: false,
+            receives_coded: None,
+            decoder: None,
             cut: false,
             last: None,
             counted: false,
@@ -110,6 +133,19 @@ impl Stream {
     /// Returns whether received bytes can be read.
     pub(crate) fn is_readable(&self) -> bool {
         !self.cut || self.last.is_some()
+    }
+
+    /// Returns the next bytes in order that are contiguous in memory.
+    pub(crate) fn peek(&self) -> &[u8] {
+        match &self.decoder {
+            Some(decoder) => decoder.output(),
+            None => self.receive.peek(),
+        }
+    }
+
+    /// Returns whether every byte up to the final offset was read.
+    pub(crate) fn is_done(&self) -> bool {
+        self.receive.is_done() && self.decoder.is_none()
     }
 
     /// Returns whether there is data to send that `shared` bytes of shared credit permit.

@@ -3,6 +3,8 @@
 //! The targets in `fuzz/` generate the input; the tests use random input.
 
 use crate::compression::{Compressor, Decompressor};
+use crate::tnc::ax25::UiFrame;
+use crate::tnc::kiss::{self, Command, Decoder};
 use crate::{Direction, Link, words};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -58,6 +60,27 @@ pub fn compression(mut octets: &[u8]) {
     }
 }
 
+/// Takes `octets` as a line to or from a TNC. Data frames of an AX.25 frame are written to another
+/// line and must be read from it unchanged.
+///
+/// # Panics
+/// If a frame is changed, or longer than the limit.
+pub fn tnc(mut octets: &[u8]) {
+    const LIMIT: usize = 330;
+    let (mut attacked, mut decoder) = (Decoder::new(LIMIT), Decoder::new(LIMIT));
+    while let Some(frame) = attacked.next(&mut octets) {
+        assert!(frame.content.len() <= LIMIT, "a frame is longer than the limit");
+        let Some(ui) = UiFrame::decode(frame.content) else { continue };
+        let (mut encoded, mut line) = (Vec::new(), Vec::new());
+        ui.encode(&[], &mut encoded);
+        kiss::encode(frame.port, Command::Data, &encoded, &mut line);
+        let mut rest = &line[..];
+        let read = decoder.next(&mut rest).expect("the frame that was written");
+        assert_eq!((read.port, read.command), (frame.port, Ok(Command::Data)));
+        assert_eq!(UiFrame::decode(read.content), Some(ui), "it came out otherwise");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use alloc::vec::Vec;
@@ -109,7 +132,25 @@ mod tests {
         "1bdp",
     ];
 
+    /// A frame with a repeater, and octets that are special in KISS.
+    const FRAME: &[u8] = b"\xC0\0\x9A\x60\xB0\xB2\xB4\x40\xE4\x9A\x60\x82\x84\x86\x40\x62\
+        \x9A\x60\x82\x84\x86\x40\xE3\x03\xCC\xDB\xDC\xDB\xDD\xC0";
+
     proptest! {
+        #[test]
+        fn any_line_of_a_tnc_is_read(
+            pieces in vec((0..4usize, vec(any::<u8>(), 0..400)), 0..8),
+            flip in 0..FRAME.len(),
+        ) {
+            let mut line = Vec::new();
+            for (kind, octets) in pieces {
+                let mut frame = FRAME.to_vec();
+                frame[flip] ^= octets.first().copied().unwrap_or(0);
+                line.extend([FRAME, &frame, &octets, &[0xC0]][kind]);
+            }
+            super::tnc(&line);
+        }
+
         #[test]
         fn any_words_make_a_link_that_counts(
             words in vec(proptest::sample::select(&WORDS[..]), 0..24),

@@ -54,6 +54,7 @@ pub mod profiles;
 mod propagation;
 mod queue;
 pub mod reference;
+pub mod tnc;
 pub mod trace;
 pub mod words;
 

@@ -49,6 +49,7 @@ fn exit_codes_are_those_of_the_help() {
         (1, &["gateway", "--config", wrong]),
         (1, &["gateway", "--config", wrong, "--check"]),
         (1, &["doctor", "--config", wrong]),
+        (1, &["measure", "--config", wrong]),
         (1, &["status", "--socket", wrong]),
         (1, &["top", "--socket", wrong]),
         (1, &["upgrade", "--socket", wrong]),

@@ -12,6 +12,7 @@ const CONFIRM: Setup<'static> = Setup {
     link: "delay 40ms rate 40mbit limit 2bdp",
     rates: "rate_up = \"40mbit\"\nrate_down = \"40mbit\"\nround_trip = \"80ms\"",
     accept: "confirm",
+    intercept: "",
     terminal: "",
     top: "",
     hub: "deny = [\"any port 25\"]",

@@ -31,6 +31,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) accept: &'a str,
     /// Tables of the terminal.
     pub(crate) terminal: &'a str,
+    /// Further keys of `[intercept]`.
+    pub(crate) intercept: &'a str,
     /// Keys of the hub before its first table.
     pub(crate) top: &'a str,
     /// Keys of `[hub]`.
@@ -56,6 +58,7 @@ impl Default for Setup<'_> {
             rates: "rate_up = \"40mbit\"\nrate_down = \"40mbit\"\nround_trip = \"80ms\"",
             accept: "early",
             terminal: "",
+            intercept: "",
             top: "",
             hub: "",
             limits: "",
@@ -94,7 +97,7 @@ impl TestNetwork {
         fs::create_dir_all(&dir).expect("a directory for the test");
         let hub_address = addresses::HUB.0;
         let Setup { rates, accept, terminal, top, hub, limits, drain, .. } = setup;
-        let Setup { terminal_tables, hub_tables, .. } = setup;
+        let Setup { terminal_tables, hub_tables, intercept, .. } = setup;
         let [shore, boat] = [(); 2].map(|()| PrivateKey::generate(&mut SystemEntropy));
         let (own, known) = (shore.to_text(), format!("public_key = \"{}\"", boat.public()));
         // Settings of "the terminal" apply to this one.
@@ -124,7 +127,7 @@ impl TestNetwork {
         let terminal = format!(
             "role = \"terminal\"\nprivate_key = \"{own}\"\naccept = \"{accept}\"\n{terminal}\n\
              [link]\npeer = \"{hub_address}:7000\"\npeer_public_key = \"{known}\"\n{rates}\n\
-             [intercept]\ninterfaces = [\"lan\"]\n[socks5]\nlisten = \"{lan}:1080\"\n\
+             [intercept]\ninterfaces = [\"lan\"]\n{intercept}\n[socks5]\nlisten = \"{lan}:1080\"\n\
              [connect]\nlisten = \"{lan}:3128\"\n[limits]\ndrain = \"{drain}\"\n{limits}\n{terminal_tables}\n{paths}\n"
         );
         let hub_config = hub;

@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::process::Stdio;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use testbed::addresses::{CLIENT, HUB_WAN, SERVER};
@@ -189,7 +190,13 @@ fn it_reports_its_status_and_reloads_its_limits() {
             socket.display()
         )
     };
-    let start = |hub: &Host| network::gateway_from(hub, &file, &config(50));
+    let start = |hub: &Host| {
+        network::write_secret(&file, &config(50));
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_bentpipe"));
+        command.args(["gateway", "--config"]).arg(&file);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        hub.start(command).expect("the gateway starts")
+    };
     let Some(mut network) = TestNetwork::build_with(LINK, start) else { return };
     let listener = network.listen(9000);
     let client = network.connect(9000);
@@ -221,6 +228,16 @@ fn it_reports_its_status_and_reloads_its_limits() {
     assert!(limit_is(50));
     reload(&mut network, config(7));
     assert!(limit_is(7));
+    // An upgrade is refused, with a line in the log.
+    let pid = network.gateway.child().id().to_string();
+    let mut log = BufReader::new(network.gateway.child().stderr.take().expect("the log"));
+    let sent = std::process::Command::new("kill").args(["-USR2", &pid]).status();
+    assert!(sent.is_ok_and(|status| status.success()), "SIGUSR2 was not sent");
+    let mut line = String::new();
+    while !line.contains("upgrade refused: with role = \"single\"") {
+        line.clear();
+        assert!(log.read_line(&mut line).expect("the log") > 0, "the gateway has ended");
+    }
     // The open connection continues.
     exchange(client, server, 100_000);
     network.finish();

@@ -4,11 +4,10 @@ use super::{Entry, Incoming, Key, Side, State};
 use relay::{DisconnectReason, Event, PeerId, RefuseReason};
 use std::io::ErrorKind;
 use std::task;
-use units::Instant;
 
 impl State {
     /// Processes the events of the relays; returns whether there were any.
-    pub(crate) fn take_events(&mut self) -> bool {
+    pub(super) fn handle_events(&mut self) -> bool {
         let mut had = false;
         loop {
             let next = match &mut self.side {
@@ -107,15 +106,8 @@ impl State {
         }
     }
 
-    /// Handles the end of the endpoint's thread: sessions that remain are reset, so that the peers
-    /// detect it immediately.
-    pub(crate) fn end(&mut self, now: Instant, buffer: &mut [u8]) {
-        match &mut self.side {
-            Side::Client(relay, _) => relay.close(now),
-            Side::Server(hub) => hub.close(now),
-        }
-        let _ = self.exchange(now, buffer); // The peers detect it later.
-        self.is_over = true;
+    /// Closes all streams.
+    pub(super) fn close_all(&mut self) {
         for key in self.numbers.keys().copied().collect::<Vec<Key>>() {
             self.close(key, Some((ErrorKind::NotConnected, "the endpoint is closed")));
         }

@@ -5,10 +5,10 @@
 
 use super::{
     AcceptMode, AcceptRule, AcceptRules, ClassSection, Config, ConfirmSection, DnsSection,
-    Enrolment, FailSection, ForwardSection, HealthSection, HubSection, InterceptSection, KeySource,
-    Limits, LinkSection, LogSection, Marking, NoiseSection, PathSection, PeerKey, PlanSection,
-    ResolverSection, Role, SecuritySection, ShareLimits, SingleSection, SourceMode, TerminalEntry,
-    TerminalSection, WhenFull,
+    Enrolment, FailSection, ForwardSection, ForwardTcp, HealthSection, HubSection,
+    InterceptSection, KeySource, Limits, LinkSection, LogSection, Marking, NoiseSection,
+    PathSection, PeerKey, PlanSection, ResolverSection, Role, SecuritySection, ShareLimits,
+    SingleSection, SourceMode, TerminalEntry, TerminalSection, WhenFull,
 };
 use crate::reach::Destinations;
 use relay::PrivateKey;
@@ -139,6 +139,7 @@ fn link_entries(all: &mut Entries, table: &str, link: &LinkSection) {
         rate_down,
         controller,
         repair,
+        compress,
         round_trip,
         mtu,
         overhead,
@@ -151,6 +152,7 @@ fn link_entries(all: &mut Entries, table: &str, link: &LinkSection) {
     put(all, &format!("{table}.rate_down"), optional(rate_down.as_ref(), "auto"));
     put(all, &format!("{table}.controller"), controller.to_string());
     put(all, &format!("{table}.repair"), optional(repair.as_ref(), "off"));
+    put(all, &format!("{table}.compress"), if *compress { "auto" } else { "off" }.into());
     put(all, &format!("{table}.round_trip"), round_trip.to_string());
     put(all, &format!("{table}.mtu"), mtu.to_string());
     put(all, &format!("{table}.overhead"), overhead.to_string());
@@ -176,6 +178,7 @@ fn forward_entries(all: &mut Entries, section: Option<&ForwardSection>) {
         refuse,
         networks,
         marking,
+        tcp,
     } = section;
     put(all, "forward.id", id.clone());
     put(all, "forward.device", device.clone());
@@ -188,6 +191,11 @@ fn forward_entries(all: &mut Entries, section: Option<&ForwardSection>) {
     put(all, "forward.exclude_ports", list(exclude_ports));
     put(all, "forward.refuse", format!("{refuse:?}"));
     put(all, "forward.networks", list(networks));
+    let ForwardTcp { spoof, spoof_memory, filter_acks, space_acks } = tcp;
+    put(all, "forward.spoof", spoof.to_string());
+    put(all, "forward.spoof_memory", spoof_memory.to_string());
+    put(all, "forward.filter_acks", filter_acks.to_string());
+    put(all, "forward.space_acks", space_acks.to_string());
     let Marking { mark, table, priority } = marking;
     put(all, "forward.mark", optional(mark.as_ref(), "usual"));
     put(all, "forward.table", optional(table.as_ref(), "usual"));

@@ -1,10 +1,12 @@
 //! `[forward]`: packets that are forwarded unsplit, at terminals and hubs.
 
 use super::items;
-use super::read::read_marking;
+use super::read::{read_bool, read_marking};
 use super::reader::{Item, Reader, Section};
-use super::{ForwardSection, values};
+use super::{ForwardSection, ForwardTcp, values};
 
+/// Memory for copies of segments, if the configuration does not have a value, bytes.
+const SPOOF_MEMORY: u64 = 64_000_000;
 /// Names of IP protocols and their numbers.
 const PROTOCOLS: [(&str, &[u8]); 8] = [
     ("tcp", &[6]),
@@ -29,11 +31,13 @@ pub(super) fn read(
     let device = section.or(reader, "device", "bentpipe0".into(), device);
     let mtu = section.or(reader, "mtu", 1500, |r, i| i.integer(r, 1280..=9000));
     let marking = read_marking(reader, &mut section);
+    let tcp = read_tcp(reader, &mut section);
     let mut all = ForwardSection {
         id: id?,
         device: device?,
         mtu: mtu?,
         marking: marking?,
+        tcp: tcp?,
         ..ForwardSection::default()
     };
     if hub {
@@ -59,6 +63,21 @@ pub(super) fn read(
     }
     section.finish(reader);
     Some(Some(all))
+}
+
+fn read_tcp(reader: &mut Reader<'_>, section: &mut Section<'_>) -> Option<ForwardTcp> {
+    let spoof = section.or(reader, "spoof", false, |r, i| read_bool(r, &i));
+    let spoof_memory = section.or(reader, "spoof_memory", SPOOF_MEMORY, |r, i| {
+        i.parsed(r, values::MEMORY, values::memory)
+    });
+    let filter_acks = section.or(reader, "filter_acks", false, |r, i| read_bool(r, &i));
+    let space_acks = section.or(reader, "space_acks", false, |r, i| read_bool(r, &i));
+    Some(ForwardTcp {
+        spoof: spoof?,
+        spoof_memory: spoof_memory?,
+        filter_acks: filter_acks?,
+        space_acks: space_acks?,
+    })
 }
 
 fn device(reader: &mut Reader<'_>, item: Item<'_>) -> Option<String> {

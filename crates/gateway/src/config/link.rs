@@ -20,6 +20,9 @@ pub struct LinkSection {
     pub controller: Control,
     /// Maximum share of the rate for repair symbols, in percent; `None`: no repair.
     pub repair: Option<u32>,
+    /// Whether streams are compressed as far as their content allows it, in the direction that this
+    /// side sends.
+    pub compress: bool,
     /// The RTT that is assumed before the first sample.
     pub round_trip: Span,
     /// Maximum size of an IP packet in bytes; path MTU discovery searches up to this size.
@@ -42,6 +45,7 @@ impl Default for LinkSection {
             rate_down: None,
             controller: Control::default(),
             repair: None,
+            compress: false,
             round_trip: Span::from_millis(600),
             mtu: 1500,
             overhead: 0,

@@ -52,6 +52,7 @@ impl Config {
             peer: _,
             controller: _,
             repair: _,
+            compress: _,
             round_trip: _,
             mtu: _,
             overhead: _,

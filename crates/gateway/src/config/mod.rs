@@ -155,6 +155,21 @@ pub struct ForwardSection {
     pub networks: Vec<Prefix>,
     /// Mark, routing table and rule priority, where they are not the defaults.
     pub marking: Marking,
+    /// What is done to TCP connections among the packets.
+    pub tcp: ForwardTcp,
+}
+
+/// What a gateway does to TCP connections that it forwards unsplit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ForwardTcp {
+    /// Whether data of hosts on this side is acknowledged early, and repaired from here.
+    pub spoof: bool,
+    /// Memory for copies of their segments, bytes.
+    pub spoof_memory: u64,
+    /// Whether superseded acknowledgements are removed from the queue to the peer.
+    pub filter_acks: bool,
+    /// Whether acknowledgements to hosts on this side are regenerated and spaced.
+    pub space_acks: bool,
 }
 
 /// The function of a gateway, with the settings of that function.

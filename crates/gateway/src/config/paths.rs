@@ -1,7 +1,7 @@
 //! `[[path]]` and `[health]` at a terminal: the paths to its hubs and their health criteria.
 
 use super::items::{interface, positive_span};
-use super::read::{any_port_for, read_controller, read_repair, same_family};
+use super::read::{any_port_for, read_compress, read_controller, read_repair, same_family};
 use super::reader::{Item, Reader, Section};
 use super::security::{self, NoiseSection, Word};
 use super::{HubAddress, KeySource, LinkSection, PeerKey, SecuritySection};
@@ -171,6 +171,7 @@ fn read_link(
     let rate_down = section.or(reader, "rate_down", usual.rate_down, |r, i| i.rate(r));
     let controller = read_controller(reader, section, "rate_up", rate_up, usual.controller);
     let repair = read_repair(reader, section, usual.repair);
+    let compress = read_compress(reader, section, usual.compress);
     let round_trip = section.or(reader, "round_trip", usual.round_trip, |r, i| {
         positive_span(r, i, Span::from_secs(60))
     });
@@ -181,6 +182,7 @@ fn read_link(
         rate_down: rate_down?,
         controller: controller?,
         repair: repair?,
+        compress: compress?,
         round_trip: round_trip?,
         mtu: mtu?,
         overhead: overhead?,

@@ -168,6 +168,7 @@ fn read_link(
     let usual = Control::default();
     let controller = read_controller(reader, &mut section, key, own, usual);
     let repair = read_repair(reader, &mut section, None);
+    let compress = read_compress(reader, &mut section, false);
     let round_trip = section.or(reader, "round_trip", Span::from_millis(600), |r, i| {
         positive_span(r, i, Span::from_secs(60))
     });
@@ -191,6 +192,7 @@ fn read_link(
         rate_down: rate_down?,
         controller: controller?,
         repair: repair?,
+        compress: compress?,
         round_trip: round_trip?,
         mtu: mtu?,
         overhead: overhead?,
@@ -238,6 +240,16 @@ pub(super) fn read_repair(
             item.number(reader, expected, |percent| (1..=50).contains(&percent)).map(Some)
         }
     })
+}
+
+/// Whether streams are compressed as far as their content allows it.
+pub(super) fn read_compress(
+    reader: &mut Reader<'_>,
+    section: &mut Section<'_>,
+    usual: bool,
+) -> Option<bool> {
+    const WORDS: [(&str, bool); 2] = [("off", false), ("auto", true)];
+    section.or(reader, "compress", usual, |r, i| i.word(r, &WORDS))
 }
 
 /// Checks that a terminal's local address is of its hub's address family.

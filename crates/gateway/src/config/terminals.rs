@@ -7,7 +7,7 @@ use super::plans::{PlanSection, read_choice};
 use super::reader::{MOST_TABLES, Reader, Section};
 use super::security::{self, Word};
 use super::{HubSection, PeerKey, ShareLimits, TerminalEntry, reach, values};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of configured terminals of a hub, those of drop-ins included.
 const MAX_TERMINALS: usize = MOST_TABLES;
@@ -61,13 +61,15 @@ fn read_all(
         *all = None;
         return;
     }
+    let mut names: BTreeSet<String> =
+        all.iter().flatten().map(|entry| entry.name.clone()).collect();
     for mut section in sections {
         let line = section.line();
         let entry = read_one(reader, &mut section, word, plans);
         section.finish(reader);
         match (&mut *all, entry) {
             (Some(list), Some(entry)) => {
-                if list.iter().any(|other| other.name == entry.name) {
+                if !names.insert(entry.name.clone()) {
                     let found = format!("{:?} again", entry.name);
                     reader.mistake(line, "terminal.name", &found, "each terminal once");
                 }

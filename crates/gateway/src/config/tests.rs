@@ -189,6 +189,19 @@ fn the_share_for_repair_symbols_is_read() {
 }
 
 #[test]
+fn compression_is_off_unless_configured() {
+    assert!(!Config::parse("g.toml", TERMINAL).unwrap().link.compress);
+    for (value, compress) in [("off", false), ("auto", true)] {
+        let text = TERMINAL.replace("rate_up", &format!("compress = \"{value}\"\nrate_up"));
+        assert_eq!(Config::parse("g.toml", &text).unwrap().link.compress, compress);
+    }
+    assert_eq!(
+        error_for(TERMINAL, "rate_up = \"1mbit\"", "compress = true"),
+        "g.toml:5: link.compress: found true, expected \"off\" or \"auto\""
+    );
+}
+
+#[test]
 fn a_hub_sends_padding_unless_it_is_switched_off() {
     for (line, expected) in [("", true), ("padding = true\n", true), ("padding = false\n", false)] {
         let text = HUB.replace("[link]\n", &format!("[link]\n{line}"));
@@ -314,8 +327,8 @@ fn unknown_keys_are_reported_with_the_known_ones() {
     );
     assert_eq!(
         error_for(HUB, "rate_up", "rate_upp"),
-        "g.toml:5: link.rate_upp: found an unknown key, expected one of controller, \
-         listen, mtu, overhead, padding, rate_down, rate_up, repair, round_trip"
+        "g.toml:5: link.rate_upp: found an unknown key, expected one of compress, \
+         controller, listen, mtu, overhead, padding, rate_down, rate_up, repair, round_trip"
     );
     // A hub has no clients of its own.
     assert_eq!(
@@ -358,8 +371,8 @@ fn tables_and_values_are_distinguished() {
         error_for(TERMINAL, "[socks5]\nlisten = \"127.0.0.1:1080\"", "[link.peer2]"),
         "g.toml:1: (file): found no listener for clients, expected at least one of [intercept], \
          [socks5] and [connect]\n\
-         g.toml:7: link.peer2: found an unknown key, expected one of controller, \
-         listen, mtu, overhead, peer, peer_public_key, preshared_key, preshared_key_file, \
+         g.toml:7: link.peer2: found an unknown key, expected one of compress, \
+         controller, listen, mtu, overhead, peer, peer_public_key, preshared_key, preshared_key_file, \
          rate_down, rate_up, repair, round_trip"
     );
     assert_eq!(

@@ -126,7 +126,7 @@ pub fn diagnose(path: &Path) -> Diagnosis {
 }
 
 /// Whether a gateway accepts connections at the configuration's control socket.
-fn is_running(config: &Config) -> bool {
+pub(crate) fn is_running(config: &Config) -> bool {
     match &config.control {
         Some(ControlSocket::Usual(path) | ControlSocket::At(path)) => {
             UnixStream::connect(path).is_ok()

@@ -1,13 +1,16 @@
 //! Packets that are forwarded unsplit between the TUN interface and the relay.
 
+use crate::ForwardTcp;
 use crate::config::terminal_of;
 use crate::engine::accept::fallback::RETRY;
+use crate::engine::forwarded_tcp;
 use crate::engine::host::{SocketId, Source};
 use crate::engine::pair::{Pair, Role};
 use crate::engine::peers::link_socket::LinkSocket;
 use crate::forward::Forwarding;
 use crate::forward::packet::{Ends, UDP};
 use crate::report::ForwardCounters;
+use relay::pep::{PacketPep, Toward, Verdict};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
@@ -30,16 +33,29 @@ pub(crate) enum PacketDenied {
 /// The TUN interface and its read buffer.
 #[derive(Debug)]
 pub(crate) struct Tunnel {
-    forwarding: Forwarding,
+    pub(crate) forwarding: Forwarding,
     pub(crate) readable: bool,
     buffer: Vec<u8>,
     /// Whether packets bypass the gateway because no hub responds.
     bypassing: bool,
+    /// The proxy of TCP connections among the packets, if it is configured.
+    pub(crate) pep: Option<PacketPep>,
     /// Time of the next attempt to change the routes after a failure.
     pub(crate) retry: Option<Instant>,
 }
 
 impl Tunnel {
+    /// Writes a packet to the interface.
+    pub(crate) fn send(&self, packet: &[u8], counters: &mut ForwardCounters) {
+        match self.forwarding.tun.send(packet) {
+            Ok(()) => counters.received += 1,
+            Err(error) => {
+                tracing::debug!(%error, "writing to the TUN interface failed");
+                counters.not_taken += 1;
+            }
+        }
+    }
+
     /// Switches between bypassing the gateway and forwarding.
     fn set_bypass(&mut self, now: Instant, pass: bool) {
         if pass == self.bypassing || self.retry.is_some_and(|at| now < at) {
@@ -61,7 +77,11 @@ impl Tunnel {
 
 impl<R: Role> Pair<R> {
     /// Forwards packets by `forwarding` from now on.
-    pub(crate) fn set_forwarding(&mut self, forwarding: Forwarding) -> io::Result<()> {
+    pub(crate) fn set_forwarding(
+        &mut self,
+        forwarding: Forwarding,
+        tcp: ForwardTcp,
+    ) -> io::Result<()> {
         self.core.host.watch(SocketId(forwarding.tun.as_raw_fd()), Source::Packets)?;
         let buffer = vec![0; LARGEST];
         self.tunnel = Some(Box::new(Tunnel {
@@ -69,6 +89,7 @@ impl<R: Role> Pair<R> {
             readable: true,
             buffer,
             bypassing: false,
+            pep: forwarded_tcp::open(tcp),
             retry: None,
         }));
         Ok(())
@@ -102,8 +123,8 @@ impl<R: Role> Pair<R> {
             }
             match tunnel.forwarding.tun.receive(&mut tunnel.buffer) {
                 Ok(len) => {
-                    let (packet, homes) = (&tunnel.buffer[..len], &tunnel.forwarding.homes);
-                    self.carry_packet(now, packet, homes);
+                    let Tunnel { buffer, forwarding, pep, .. } = &mut *tunnel;
+                    self.carry_packet(now, &mut buffer[..len], &forwarding.homes, pep.as_mut());
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
@@ -119,7 +140,13 @@ impl<R: Role> Pair<R> {
         more
     }
 
-    fn carry_packet(&mut self, now: Instant, packet: &[u8], homes: &crate::forward::Homes) {
+    fn carry_packet(
+        &mut self,
+        now: Instant,
+        packet: &mut [u8],
+        homes: &crate::forward::Homes,
+        pep: Option<&mut PacketPep>,
+    ) {
         let own_port =
             |link_socket: &LinkSocket| link_socket.local_address().map_or(0, |at| at.port());
         let core = &mut self.core;
@@ -136,6 +163,9 @@ impl<R: Role> Pair<R> {
             return;
         }
         let peer = self.role.peer_for(core, homes, &ends);
+        if pep.is_some_and(|pep| pep.handle(now, Toward::Far, packet) == Verdict::Taken) {
+            return;
+        }
         let served = self.role.service_of(packet, &ends);
         match peer {
             Some(peer) if core.relays.send_datagram(now, peer, packet, served) => {
@@ -147,8 +177,8 @@ impl<R: Role> Pair<R> {
 
     /// Writes the packets of peers to the interface.
     pub(crate) fn carry_in(&mut self, now: Instant) {
-        while let Some((peer, packet)) = self.core.relays.take_datagram() {
-            let Some(tunnel) = &self.tunnel else {
+        while let Some((peer, mut packet)) = self.core.relays.take_datagram() {
+            let Some(tunnel) = &mut self.tunnel else {
                 self.core.counters.forwarded.unwanted += 1;
                 continue;
             };
@@ -169,13 +199,11 @@ impl<R: Role> Pair<R> {
                     continue;
                 }
             }
-            match tunnel.forwarding.tun.send(&packet) {
-                Ok(()) => counters.received += 1,
-                Err(error) => {
-                    tracing::debug!(%error, "writing to the TUN interface failed");
-                    counters.not_taken += 1;
-                }
+            let pep = tunnel.pep.as_mut();
+            if pep.is_some_and(|pep| pep.handle(now, Toward::Near, &mut packet) == Verdict::Taken) {
+                continue;
             }
+            tunnel.send(&packet, counters);
         }
     }
 }

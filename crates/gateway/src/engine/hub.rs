@@ -5,6 +5,7 @@
 //!                                          └── no address can be reached: refused
 //! ```
 
+use crate::engine::connect::measurement::{self, Measurement};
 use crate::engine::connect::server_connect::{Reached, ServerConnect, reason_of};
 use crate::engine::connect::source_addresses::{SourceAddresses, is_out_of_ports};
 use crate::engine::connect::terminal_admission::Admission;
@@ -29,7 +30,7 @@ use crate::forward::packet::Ends;
 use crate::proxy::RefuseReason;
 use crate::{Commitment, HubSection, SourceMode};
 use relay::Service;
-use relay::{Destination, DisconnectReason, Event, NAME_SERVERS, ResetReason, Target};
+use relay::{Destination, DisconnectReason, Event, MEASUREMENT, NAME_SERVERS, ResetReason, Target};
 use std::net::IpAddr;
 use std::net::SocketAddr;
 use units::Instant;
@@ -42,6 +43,8 @@ pub(crate) type HubCore = Core<HubStage>;
 pub(crate) enum HubStage {
     /// The server's name is being resolved, or the server is being connected to.
     Connecting(Box<HubConnect>),
+    /// The terminal measures the path.
+    Measurement(Box<Measurement>),
     /// Bytes are moved.
     Transfer(Transfer),
 }
@@ -73,6 +76,7 @@ impl Stage for HubStage {
         match self {
             Self::Connecting(onward) if onward.server.is_resolving() => "resolving",
             Self::Connecting(_) => "connecting",
+            Self::Measurement(_) => "measuring",
             Self::Transfer(transfer) => transfer.name(),
         }
     }
@@ -180,6 +184,14 @@ impl Hub {
         core.hold(now, index, slot_owner, quota_owner.clone());
         let HubStage::Connecting(onward) = &mut core.connections[index].stage else { return };
         match target.destination {
+            Destination::Name(name, _) if name == MEASUREMENT => {
+                core.counters.connected += 1;
+                core.relays.accept(key);
+                let stage = HubStage::Measurement(Box::new(Measurement::new()));
+                core.connections[index].stage = stage;
+                core.set_due(index, Some(now + measurement::MAX_TIME));
+                return core.queue(index);
+            }
             Destination::Address(address) => onward.server.address(now, address),
             Destination::Name(..) if is_lookup => {
                 onward.server.addresses(now, &self.name_servers);
@@ -296,20 +308,30 @@ impl Role for Hub {
             Event::Accepted { .. } | Event::Refused { .. } => {}
             Event::Readable { stream } | Event::Writable { stream } => {
                 if let Some(index) = core.connection_of(key(stream))
-                    && let HubStage::Transfer(_) = core.connections[index].stage
+                    && let HubStage::Transfer(_) | HubStage::Measurement(_) =
+                        core.connections[index].stage
                 {
                     core.queue(index);
                 }
             }
-            Event::Ended { stream } => core.stream_ended(key(stream)),
+            Event::Ended { stream } => {
+                core.stream_ended(key(stream));
+                if let Some(index) = core.connection_of(key(stream))
+                    && let HubStage::Measurement(_) = core.connections[index].stage
+                {
+                    core.queue(index);
+                }
+            }
             Event::Ending { stream, reason } => {
                 if let Some(index) = core.connection_of(key(stream)) {
                     let terminal = || core.relays.describe(peer);
                     tracing::debug!(terminal = %terminal(), %stream, ?reason, "stream reset by the terminal");
                     core.set_close_cause(index, "reset by the terminal");
                     core.stream_ending(index);
-                    // The attempts to connect are not needed any more.
-                    if let HubStage::Connecting(_) = core.connections[index].stage {
+                    // Attempts to connect, and octets, are not needed any more.
+                    if let HubStage::Connecting(_) | HubStage::Measurement(_) =
+                        core.connections[index].stage
+                    {
                         core.abort(index, ResetReason::Aborted);
                     }
                 }
@@ -345,6 +367,7 @@ impl Role for Hub {
     fn run(&mut self, core: &mut HubCore, now: Instant, index: usize) {
         match core.connections[index].stage {
             HubStage::Connecting(_) => self.connecting(core, now, index),
+            HubStage::Measurement(_) => measure(core, now, index),
             HubStage::Transfer(_) => core.run_transfer(now, index),
         }
     }
@@ -352,6 +375,7 @@ impl Role for Hub {
     fn on_deadline(&mut self, core: &mut HubCore, now: Instant, index: usize) {
         match core.connections[index].stage {
             HubStage::Connecting(_) => self.connecting(core, now, index),
+            HubStage::Measurement(_) => core.abort(index, ResetReason::TimedOut),
             HubStage::Transfer(_) => core.on_transfer_deadline(now, index),
         }
     }
@@ -398,6 +422,23 @@ impl Role for Hub {
 
     fn commitments(&self) -> &[Commitment] {
         &self.commitments
+    }
+}
+
+/// Gives a stream of a measurement its turn.
+fn measure(core: &mut HubCore, now: Instant, index: usize) {
+    let connection = &mut core.connections[index];
+    let (HubStage::Measurement(one), Some(key)) = (&mut connection.stage, connection.key) else {
+        return;
+    };
+    match one.turn(&mut core.relays, now, key, connection.stream_ended) {
+        measurement::Turn::Wait => core.slots.table.touch(now, index),
+        measurement::Turn::More => core.queue(index),
+        measurement::Turn::Done => {
+            core.counters.completed += 1;
+            core.finish(index);
+        }
+        measurement::Turn::Unknown => core.abort(index, ResetReason::Protocol),
     }
 }
 

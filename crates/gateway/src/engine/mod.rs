@@ -15,6 +15,7 @@ mod accept;
 mod connect;
 pub(crate) mod defect;
 mod forward;
+mod forwarded_tcp;
 pub(crate) mod host;
 mod hub;
 mod lifecycle;
@@ -33,7 +34,9 @@ use crate::forward::{ForwardError, Forwarding};
 use crate::observe::AssociationCounters;
 use crate::report::{Counters, PeerReport, Traffic, UdpCounters};
 use crate::state::State;
-use crate::{Commitment, Config, ConfirmSection, ForwardSection, HubSection, ResolverSection};
+use crate::{
+    Commitment, Config, ConfirmSection, ForwardSection, ForwardTcp, HubSection, ResolverSection,
+};
 use accept::reachability::Filter;
 use hub::Hub;
 use pair::Pair;
@@ -151,7 +154,11 @@ impl Engine {
         /// Returns the UDP sockets, of which some may be missing.
         fn sockets(self: &Self) -> Vec<Option<&dyn DatagramSocket>>;
         /// Forwards packets by `forwarding`.
-        fn set_forwarding(self: &mut Self, forwarding: Forwarding) -> io::Result<()>;
+        fn set_forwarding(
+            self: &mut Self,
+            forwarding: Forwarding,
+            tcp: ForwardTcp
+        ) -> io::Result<()>;
         /// Changes the networks of terminals to those of `hub`.
         fn set_homes(
             self: &mut Self,

@@ -372,7 +372,7 @@ impl<R: Role> Machine for Pair<R> {
             self.role.run(&mut self.core, now, index);
         }
         let more_packets = self.carry_out(now);
-        let more_to_send = self.transmit(now);
+        let more_to_send = self.transmit(now) | self.carry_stored(now);
         self.events(now);
         self.role.end_round(&mut self.core, now);
         self.idle_rounds =

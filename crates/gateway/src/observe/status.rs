@@ -1,7 +1,9 @@
 //! Status of a running gateway: on the control socket as JSON, and as metrics.
 
 use crate::Commitment;
-use crate::report::{AssociationCounters, Counters, SingleReport, Traffic, UdpCounters};
+use crate::report::{
+    AssociationCounters, Compression, Counters, SingleReport, Traffic, UdpCounters,
+};
 use relay::health::HealthState;
 use relay::{ReportedCounters, ReportedMessage, ReportedPath, TerminalReport};
 use serde::Serialize;
@@ -351,6 +353,8 @@ pub struct PathCounters {
     pub repairs_received: u64,
     /// Lost packets that repair symbols recovered.
     pub packets_recovered: u64,
+    /// Compression of streams.
+    pub compression: Compression,
     /// Outages detected.
     pub outages: u64,
     /// Streams opened, by either side.
@@ -400,6 +404,9 @@ pub struct ConnectionStatus {
     pub server: Option<String>,
     /// Its stage; `open` when bytes are transferred.
     pub state: &'static str,
+    /// Class in which this side would send its data now, if it has a stream: `urgent`,
+    /// `interactive`, `bulk` or `background`.
+    pub class: Option<&'static str>,
     /// Start time, seconds since 1970.
     pub since_unix_seconds: u64,
     /// Age, seconds.

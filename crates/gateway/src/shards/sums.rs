@@ -130,6 +130,7 @@ fn add_traffic(sum: &mut Traffic, other: &Traffic) {
         sessions,
         segments_sent,
         segments_received,
+        acks_filtered,
         retransmitted,
         duplicates,
         polls,
@@ -138,6 +139,7 @@ fn add_traffic(sum: &mut Traffic, other: &Traffic) {
         repairs_sent,
         repairs_received,
         packets_recovered,
+        compression,
         outages,
         mtu_probes,
         mtu_falls,
@@ -152,7 +154,9 @@ fn add_traffic(sum: &mut Traffic, other: &Traffic) {
     } = other;
     add_fields!(sum += datagrams_sent, datagrams_received, bad_datagrams, sessions);
     add_fields!(sum += segments_sent, segments_received, retransmitted, duplicates);
+    add_fields!(sum += acks_filtered);
     add_fields!(sum += polls, stats, ustats, repairs_sent, repairs_received, packets_recovered);
+    sum.compression.add(compression);
     add_fields!(sum += outages, mtu_probes, mtu_falls, streams, stream_bytes_sent);
     add_fields!(sum += stream_bytes_received, resets_sent, resets_received, bad_frames);
     add_fields!(sum += credit_violations);

@@ -120,7 +120,7 @@ impl Observed for Shards {
     }
 
     /// The connection `n` of the shard `s`, of `count` shards, has the number `n * count + s`.
-    fn page(&self, at: (Instant, u64), after: u64, most: usize, only: Option<&str>) -> Page {
+    fn page(&mut self, at: (Instant, u64), after: u64, most: usize, only: Option<&str>) -> Page {
         let count = self.threads.len() as u64;
         let pages = self.threads.ask(|number| {
             let (number, only) = (number as u64, only.map(str::to_owned));

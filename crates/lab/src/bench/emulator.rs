@@ -47,6 +47,11 @@ pub struct Case {
 /// The loads that the emulator is designed for: a high packet rate, and accurate times.
 pub const CASES: &[Case] = &[
     Case {
+        name: "1gbit",
+        offered: BitRate::from_mbps(1_000),
+        link: "delay 300ms rate 1020mbit limit 60000 loss 0.1%",
+    },
+    Case {
         name: "300mbit",
         offered: BitRate::from_mbps(300),
         link: "delay 300ms rate 310mbit limit 20000 loss 0.1%",

@@ -13,6 +13,7 @@ mod load;
 mod measure;
 pub mod multi_access;
 pub mod plans;
+pub mod radio;
 mod scale;
 mod scenarios;
 pub mod sim;

@@ -13,6 +13,7 @@
 mod browser;
 mod clock_step;
 mod common;
+mod compression;
 mod dead_names;
 mod disk_full;
 mod families;
@@ -132,6 +133,11 @@ pub const ALL: &[Entry] = &[
         name: "site-names",
         about: "names by the terminal's DNS forwarder, with placeholders and without a link; squid",
         run: site_names::run,
+    },
+    Entry {
+        name: "compression",
+        about: "a page, records and an archive over 1 Mbit/s, with compression off and on",
+        run: compression::run,
     },
     Entry {
         name: "slots",

@@ -206,7 +206,7 @@ fn terminal(sampler: &Sampler, one: &Terminal, names: usize, wide: bool) -> Line
 
 fn connection_heading(look: &Look) -> String {
     format!(
-        "{}  {}  {}  {}  {}  {}  {}  {}",
+        "{}  {}  {}  {}  {}  {}  {}  {}  {}",
         fit_right("NUMBER", 8),
         fit_right("OUT", 11),
         fit_right("IN", 11),
@@ -214,7 +214,8 @@ fn connection_heading(look: &Look) -> String {
         fit_right("BYTES IN", 9),
         fit("AGE", 12),
         fit("STATE", 10),
-        fit("CLIENT → SERVER", look.width.saturating_sub(84)),
+        fit("CLASS", 11),
+        fit("CLIENT → SERVER", look.width.saturating_sub(97)),
     )
 }
 
@@ -225,7 +226,7 @@ fn connection((one, flow): &(Connection, Flow), look: &Look) -> Line {
         None => who(&one.client),
     };
     let text = format!(
-        "{}  {}  {}  {}  {}  {}  {}  {from} → {}",
+        "{}  {}  {}  {}  {}  {}  {}  {}  {from} → {}",
         fit_right(&one.number.to_string(), 8),
         fit_right(&rate(flow.out), 11),
         fit_right(&rate(flow.back), 11),
@@ -233,6 +234,7 @@ fn connection((one, flow): &(Connection, Flow), look: &Look) -> Line {
         fit_right(&bytes(one.bytes_to_socket), 9),
         fit(&time(one.age_seconds), 12),
         fit(&safe(&one.state), 10),
+        fit(&who(&one.class), 11),
         who(&one.server),
     );
     let moves = flow.out + flow.back > 0.0;

@@ -134,6 +134,7 @@ pub(crate) mod tests {
             client: Some(format!("10.1.0.{number}:5000")),
             server: Some("example.org:443".into()),
             state: "open".into(),
+            class: Some("bulk".into()),
             age_seconds: 65.0,
             bytes_from_socket: from,
             bytes_to_socket: to,

@@ -162,3 +162,41 @@ fn received_packets_are_bounded() {
     }
     assert!(to.received_bytes <= MOST_RECEIVED_BYTES);
 }
+
+/// An acknowledgement of TCP in IPv4, with its checksum, or with a SACK block.
+fn tcp_ack(number: u32, sack: bool) -> Vec<u8> {
+    let (source, destination) = (([10, 1, 0, 2], 4_000).into(), ([10, 3, 0, 2], 80).into());
+    let sack = if sack { &[(900_000, 901_000)][..] } else { &[] };
+    crate::pep::fuzzing::acknowledgement(source, destination, number, sack)
+}
+
+/// PEP-5.1: of the acknowledgements in a queue those remain that say something that the last one
+/// does not, and they keep their place.
+#[test]
+fn superseded_acknowledgements_are_replaced_in_the_queue() {
+    for filters in [false, true] {
+        let mut datagrams = Datagrams::new(filters);
+        let mut flow = None;
+        let numbers = [1, 2, 3, 3, 3, 4, 5, 6, 7, 8, 9];
+        for (at_ms, number) in numbers.into_iter().enumerate() {
+            let ack = tcp_ack(number * 1_000, number == 6);
+            flow = push(&mut datagrams, at(at_ms as u64), &ack, MBIT).or(flow);
+        }
+        push(&mut datagrams, at(20), &packet(1, 0, 100), MBIT);
+        let mut received = Datagrams::default();
+        while datagrams.waiting() > 100 {
+            let (_, bytes) = fill(&mut datagrams, at(21), flow.expect("a flow").1, 1_400);
+            deliver(&mut received, at(21), &bytes);
+        }
+        let mut seen = Vec::new();
+        while let Some(packet) = received.take() {
+            seen.push(u32::from_be_bytes(packet[28..32].try_into().expect("four octets")));
+        }
+        assert_eq!(datagrams.statistics().acks_filtered, 11 - seen.len() as u64);
+        if filters {
+            assert_eq!(seen, [3_000, 3_000, 3_000, 6_000, 9_000], "duplicates, and a SACK block");
+        } else {
+            assert_eq!(seen.len(), 11);
+        }
+    }
+}

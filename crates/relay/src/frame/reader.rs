@@ -1,9 +1,9 @@
 //! Decoding of frames from a peer, which may be malformed.
 
 use super::{
-    ACCEPT, CHARGED, CREDIT, CREDIT_UNIT, DATAGRAM, END, EXTENSION, FAMILIES, Frame, FrameError,
-    GOAWAY, GRANT, HUB, LEAST_PIECE, LENGTH, NEED, OPEN, Open, PADDING, PIECE, PartialOffset,
-    RECEIVED, REPORT, RESET, SHARED, STREAM, WIDE,
+    ACCEPT, CHARGED, CODED, CREDIT, CREDIT_UNIT, DATAGRAM, END, EXTENSION, FAMILIES, Frame,
+    FrameError, GOAWAY, GRANT, HUB, LEAST_PIECE, LENGTH, NEED, OPEN, Open, PADDING, PIECE,
+    PartialOffset, RECEIVED, REPORT, RESET, SHARED, STREAM, WIDE,
 };
 use crate::datagram::LARGEST;
 use crate::families::Families;
@@ -151,7 +151,7 @@ impl<'a> Reader<'a> {
     }
 
     fn stream(&mut self, flags: u8) -> Result<Frame<'a>, FrameError> {
-        if flags & 1 != 0 || flags & OPEN != 0 && flags & WIDE != 0 {
+        if flags & OPEN != 0 && flags & WIDE != 0 {
             return Err(FrameError::Kind(flags));
         }
         let id = self.stream_id(flags)?;
@@ -170,8 +170,8 @@ impl<'a> Reader<'a> {
             PartialOffset::Whole(u64::from(u32::from_be_bytes([0, a, b, c])))
         };
         let data = self.data(flags)?;
-        let (end, charged) = (flags & END != 0, flags & CHARGED != 0);
-        Ok(Frame::Stream { id, open, offset, end, charged, data })
+        let [end, charged, coded] = [END, CHARGED, CODED].map(|flag| flags & flag != 0);
+        Ok(Frame::Stream { id, open, offset, end, charged, coded, data })
     }
 
     /// Returns the data at the end of a frame.

@@ -12,7 +12,7 @@ fn h(number: u32) -> StreamId {
 }
 
 fn head(id: StreamId, offset: u64) -> StreamHead<'static> {
-    StreamHead { id, offset, open: None, end: false, charged: false }
+    StreamHead { id, offset, open: None, end: false, charged: false, coded: false }
 }
 
 /// RLY-1.2, RLY-1.3
@@ -167,8 +167,7 @@ fn notes_contain_stream_limits_and_shared_credit() {
 #[test]
 fn unused_bits_and_numbers_out_of_range_are_rejected() {
     for bytes in [
-        &[0x81, 1, 0, 0, 0][..],
-        &[0x94, 1, 1, 0, 127, 0, 0, 1, 0, 80],
+        &[0x94, 1, 1, 0, 127, 0, 0, 1, 0, 80][..],
         &[0x00, 1],
         &[0x44, 1],
         &[0x7f],
@@ -245,14 +244,14 @@ proptest! {
         base in 0u64..1 << 40,
         ahead in 0u64..1 << 30,
         open in prop::option::of(targets()),
-        (hub, end, charged, more) in any::<(bool, bool, bool, bool)>(),
+        (hub, end, charged, coded, more) in any::<(bool, bool, bool, bool, bool)>(),
         data in prop::collection::vec(any::<u8>(), 0..300),
         room in 8usize..1200,
     ) {
         let open = open.map(|target| Open { priority: Priority::Background, target });
         let offset = if open.is_some() { 0 } else { base + ahead };
         let id = StreamId::new(number, hub);
-        let head = StreamHead { id, offset, open: open.as_ref(), end, charged };
+        let head = StreamHead { id, offset, open: open.as_ref(), end, charged, coded };
         let mut room = vec![0; room];
         let mut writer = Writer::new(&mut room);
         let taken = writer.stream(head, data.len(), 1, more, |out| {
@@ -264,8 +263,8 @@ proptest! {
             return Ok(());
         };
         match Reader::new(&room[..written]).frame() {
-            Ok(Frame::Stream { id: i, open: o, offset: at, end: e, charged: c, data: d }) => {
-                prop_assert_eq!((i, o, at.resolve(base), c), (id, open, offset, charged));
+            Ok(Frame::Stream { id: i, open: o, offset: at, end: e, charged: c, coded: z, data: d }) => {
+                prop_assert_eq!((i, o, at.resolve(base), c, z), (id, open, offset, charged, coded));
                 prop_assert_eq!(e, end && taken == data.len());
                 prop_assert_eq!(d, &data[..taken]);
             }

@@ -52,22 +52,47 @@ impl Hub {
             return;
         }
         let total = self.config.total_memory;
-        let usual = [self.config.receive_pool, self.config.send_pool];
+        let usual = self.usual_bound();
         let mut groups: BTreeMap<Result<usize, PeerId>, Group<'_>> = BTreeMap::new();
         for (&id, peer) in &mut self.peers {
             let name = self.association.name(id).or(peer.name.as_deref());
             let own = name.and_then(|name| self.buffered.get(name)).copied();
             let bound = own.map_or(usual, |own| [self.buffers[own].bytes; 2]);
             let group = groups.entry(own.ok_or(id));
+            if peer.relay.has_streams() {
+                // Writers may have room now.
+                self.due.touch(id);
+            }
             group.or_insert(Group { relays: Vec::new(), bound }).relays.push(&mut peer.relay);
-            // Writers may have room now.
-            self.due.touch(id);
         }
-        let bounds = bounds(total, &groups);
+        let (bounds, free) = bounds(total, &groups);
+        self.free_memory = free;
         for (group, bound) in groups.into_values().zip(bounds) {
             let mut relays = group.relays;
             crate::share::divide(&mut relays, bound);
         }
+    }
+
+    /// Limits the buffers of a new association until memory is divided the next time. The memory of
+    /// the others is not counted, so that the cost does not depend on their number.
+    pub(super) fn begin_share(&mut self, id: PeerId) {
+        if self.config.total_memory.is_none() {
+            return;
+        }
+        let usual = self.usual_bound();
+        let own = self.association.name(id).and_then(|name| self.buffered.get(name));
+        let most = own.map_or(usual, |&own| [self.buffers[own].bytes; 2]);
+        let count = self.peers.len().max(1) as u64;
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        let bound = [0, 1].map(|way: usize| more(0, self.free_memory[way], count).min(most[way]));
+        crate::share::divide(&mut [&mut peer.relay], bound);
+        for (free, bound) in self.free_memory.iter_mut().zip(bound) {
+            *free = free.saturating_sub(bound);
+        }
+    }
+
+    fn usual_bound(&self) -> [u64; 2] {
+        [self.config.receive_pool, self.config.send_pool]
     }
 
     /// Returns the configuration of a relay with the terminal.
@@ -79,9 +104,11 @@ impl Hub {
     }
 }
 
-/// Returns the limit of each group in each direction.
-fn bounds<K>(total: Option<u64>, groups: &BTreeMap<K, Group<'_>>) -> Vec<[u64; 2]> {
-    let Some(total) = total else { return groups.values().map(|group| group.bound).collect() };
+/// Returns the limit of each group in each direction, and the bytes that no group has taken.
+fn bounds<K>(total: Option<u64>, groups: &BTreeMap<K, Group<'_>>) -> (Vec<[u64; 2]>, [u64; 2]) {
+    let Some(total) = total else {
+        return (groups.values().map(|group| group.bound).collect(), [0; 2]);
+    };
     let taken: Vec<[u64; 2]> = groups
         .values()
         .map(|group| {
@@ -94,11 +121,15 @@ fn bounds<K>(total: Option<u64>, groups: &BTreeMap<K, Group<'_>>) -> Vec<[u64; 2
     let count = groups.len().max(1) as u64;
     let bound = |(group, taken): (&Group<'_>, &[u64; 2])| {
         [0, 1].map(|way: usize| {
-            let more = crate::fair::headroom(taken[way], free[way], 1).min(free[way] / count);
-            (taken[way] + more).min(group.bound[way])
+            (taken[way] + more(taken[way], free[way], count)).min(group.bound[way])
         })
     };
-    groups.values().zip(&taken).map(bound).collect()
+    (groups.values().zip(&taken).map(bound).collect(), free)
+}
+
+/// Returns the bytes that one of `count` terminals, which has taken `taken`, may take of `free`.
+fn more(taken: u64, free: u64, count: u64) -> u64 {
+    crate::fair::headroom(taken, free, 1).min(free / count)
 }
 
 /// Returns `config` with a path's part of `buffers` in each direction.

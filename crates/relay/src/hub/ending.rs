@@ -59,7 +59,6 @@ impl Hub {
                 self.keep_joined(now, of, time);
                 self.keep(now, of);
                 self.grants.forget(of);
-                self.share_memory();
                 self.final_events.push_back((of, Event::Disconnected { reason }));
                 return;
             }

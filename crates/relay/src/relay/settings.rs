@@ -1,6 +1,7 @@
 //! Settings that can change while a relay runs: rates, keep-alive, and path MTU hints.
 
 use super::Relay;
+use crate::RelayConfig;
 use crate::session::lower;
 use units::{BitRate, Instant, Span};
 
@@ -48,6 +49,16 @@ impl Relay {
     /// Returns the current maximum size of an IP packet, bytes.
     pub fn mtu(&self) -> usize {
         self.first().mtu.current()
+    }
+
+    /// Returns whether the search for the path MTU is complete.
+    pub(crate) fn is_mtu_final(&self) -> bool {
+        self.first().mtu.is_settled()
+    }
+
+    /// Returns the configuration.
+    pub(crate) fn config(&self) -> &RelayConfig {
+        &self.first().config
     }
 
     /// Sets the path MTU that the kernel reports: the first link's MTU, or less after an ICMP

@@ -2,8 +2,8 @@
 
 use super::Relay;
 use crate::{
-    DisconnectReason, Families, OpenError, Owner, PathMetrics, Priority, RefuseReason, ResetReason,
-    Service, Statistics, StreamError, StreamId, Target, TerminalReport, Totals,
+    Class, DisconnectReason, Families, OpenError, Owner, PathMetrics, Priority, RefuseReason,
+    ResetReason, Service, Statistics, StreamError, StreamId, Target, TerminalReport, Totals,
 };
 use association::{Capabilities, Terminal};
 use units::{BitRate, Instant, Span};
@@ -195,6 +195,12 @@ impl Relay {
         true
     }
 
+    /// Returns whether a packet forwarded now would be sent after a short queue only, of 20 ms at
+    /// the path's rate. A sender that can wait sends then: its packets are not dropped as late.
+    pub fn has_datagram_room(&self) -> bool {
+        self.is_connected() && self.streams.datagrams.has_room(self.streams.rate())
+    }
+
     /// Assigns the stream's data to a class, instead of the priority with which it was opened. Has
     /// no effect for a closed stream.
     pub fn set_service(&mut self, stream: StreamId, service: Service) {
@@ -303,6 +309,16 @@ impl Relay {
     /// Returns the counters of the streams of this session.
     pub fn statistics(&self) -> Statistics {
         self.streams.statistics()
+    }
+
+    /// Returns the class in which data of a stream would be sent now, if the stream exists.
+    pub fn class_of(&self, now: Instant, stream: StreamId) -> Option<Class> {
+        self.streams.class_of(now, stream)
+    }
+
+    /// Whether there are streams.
+    pub(crate) fn has_streams(&self) -> bool {
+        self.streams.statistics().streams > 0
     }
 
     /// Returns the session's counters, if there is a session.

@@ -8,9 +8,9 @@
 //! in flight is bounded by the session, and by a threshold that binds only where the pool is
 //! smaller than that.
 
-use super::Streams;
+use super::{Streams, coding};
 use crate::fair::{FairQueue, Owner, Shares, headroom};
-use crate::stream::Stream;
+use crate::stream::{Encoding, Stream};
 use crate::{Event, StreamError, StreamId};
 use units::{Instant, Span};
 
@@ -163,10 +163,12 @@ impl Streams {
             return 0;
         }
         let room = self.room_of(stream).bytes();
+        let is_coded = self.is_coded(stream);
         if room < LITTLE_ROOM {
             self.wait_for_room(id);
         }
-        usize::try_from(room).unwrap_or(usize::MAX)
+        let room = usize::try_from(room).unwrap_or(usize::MAX);
+        if is_coded { coding::room_before(room) } else { room }
     }
 
     /// As [`room`](Self::room), or none as long as that is not worth it, when `Writable` follows.
@@ -192,18 +194,32 @@ impl Streams {
         if !self.live(id)?.send.is_open() {
             return Err(StreamError::Ended(id));
         }
-        let len = self.room(id).min(data.len());
-        let stream = self.live(id)?;
-        let before = stream.send.held();
-        stream.send.write(&data[..len]);
-        let (owner, after) = (stream.owner, stream.send.held());
-        self.send_pool.replace(owner, before, after);
-        self.send_pool.unsent.add(owner, len as u64);
+        let len = match self.live(id)?.encoding {
+            Encoding::Plain => self.write_plain(id, data),
+            Encoding::Undecided | Encoding::Coded(_) => self.write_coded(id, data),
+        };
         if len < data.len() {
             self.wait_for_room(id);
         }
         self.schedule(id);
         Ok(len)
+    }
+
+    /// Takes as many bytes as there is room for; returns their number.
+    pub(super) fn write_plain(&mut self, id: StreamId, data: &[u8]) -> usize {
+        let len = self.room(id).min(data.len());
+        self.append(id, &data[..len]);
+        len
+    }
+
+    /// Puts bytes, for which there is room, into the stream's buffer.
+    pub(super) fn append(&mut self, id: StreamId, data: &[u8]) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let before = stream.send.held();
+        stream.send.write(data);
+        let (owner, after) = (stream.owner, stream.send.held());
+        self.send_pool.replace(owner, before, after);
+        self.send_pool.unsent.add(owner, data.len() as u64);
     }
 
     /// The stream's writer is to be told when there is room.

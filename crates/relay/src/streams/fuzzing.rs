@@ -25,10 +25,12 @@ pub fn streams(script: &[u8]) {
         receive_pool: 256 << 10,
         send_pool: 256 << 10,
         unsent_limit: 32 << 10,
+        compress: script.len() % 2 == 1,
         ..RelayConfig::new("fuzz")
     };
     let now = Instant::ZERO + Span::from_secs(1);
-    let streams = Streams::new(&config, true, now);
+    let mut streams = Streams::new(&config, true, now);
+    streams.set_peer(config.limits(), false);
     let mut bench = Bench { config, streams, now, packets: Vec::new() };
     let mut rest = script;
     while let Some((&[kind, a, b, c], after)) = rest.split_first_chunk::<4>() {
@@ -110,7 +112,7 @@ impl Bench {
         let opening = Open { priority: Priority::Normal, target: Target::name("server", 80) };
         let open = (offset == 0).then_some(&opening);
         let (end, charged) = (flags & 2 != 0, flags & 4 != 0);
-        let head = StreamHead { id, offset, open, end, charged };
+        let head = StreamHead { id, offset, open, end, charged, coded: flags & 8 != 0 };
         let mut room = vec![0; len + 64];
         let mut writer = Writer::new(&mut room);
         let written = writer.stream(head, len, 0, true, |out| out.fill(7));
@@ -173,7 +175,7 @@ pub(super) fn audit(streams: &Streams, config: &RelayConfig) {
     assert!(out <= streams.pool.shared, "{:?}", streams.pool);
     assert!(out <= streams.pool.shared_span, "{:?}", streams.pool);
     assert!(streams.pool.shared_span <= streams.pool.shared, "{:?}", streams.pool);
-    let unfinished = |s: &&Stream| !s.is_local() && s.is_readable() && !s.receive.is_done();
+    let unfinished = |s: &&Stream| !s.is_local() && s.is_readable() && !s.is_done();
     assert_eq!(streams.unfinished_remote, all.clone().filter(unfinished).count());
     assert!(streams.streams.len() <= 3 * streams.max_streams + 64 + streams.open_local);
     let chunks = streams.streams.len() as u64 * 2 * (16 << 10);

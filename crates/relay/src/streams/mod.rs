@@ -4,6 +4,7 @@
 //! announcing of credit in [`credit`].
 
 mod buffering;
+mod coding;
 mod credit;
 mod draining;
 mod families;
@@ -25,7 +26,7 @@ use crate::pool::Pool;
 use crate::scheduler::{Class, Entry, Place, Scheduler, Senders, Service, class};
 use crate::seen::{NUMBER_SPAN, SeenNumbers};
 use crate::send::SharedCredit;
-use crate::stream::{Opening, Stream};
+use crate::stream::{Encoding, Opening, Stream};
 use crate::target::{Cut, Destination, MAX_NUMBER};
 use crate::{
     Event, OpenError, Priority, RefuseReason, ResetReason, Statistics, StreamError, StreamId,
@@ -33,6 +34,7 @@ use crate::{
 };
 use association::Limits;
 use buffering::SendPool;
+use coding::Coding;
 use credit::SharedAnnouncement;
 use draining::Draining;
 use families::Announcement;
@@ -86,6 +88,7 @@ pub(crate) struct Streams {
     unreadable: Option<u8>,
     /// See [`take_released`](Self::take_released).
     largest_released: usize,
+    coding: Coding,
     shared: SharedCredit,
     /// Streams that wait for shared credit.
     wait_shared: BTreeSet<StreamId>,
@@ -134,13 +137,14 @@ impl Streams {
             controls: VecDeque::new(),
             controls_out: 0,
             packets: Slab::new(),
-            datagrams: Datagrams::default(),
+            datagrams: Datagrams::new(config.filter_acks),
             paths: Paths::default(),
             announcement: Announcement::default(),
             report: Report::default(),
             draining: Draining::default(),
             unreadable: None,
             largest_released: 0,
+            coding: Coding::new(config),
             shared: SharedCredit::default(),
             wait_shared: BTreeSet::new(),
             pool: Pool { size, shared, ..Pool::default() },
@@ -162,6 +166,7 @@ impl Streams {
     /// Takes what the peer announced. Nothing has been sent yet.
     pub(crate) fn set_peer(&mut self, limits: Limits, sends_padding: bool) {
         self.peer = limits;
+        self.coding.set_peer(limits.capabilities);
         self.sends_padding = sends_padding;
         self.shared =
             SharedCredit { size: u64::from(limits.shared_credit), charged: 0, returned: 0 };
@@ -185,6 +190,7 @@ impl Streams {
             streams: self.streams.len(),
             send_buffered: self.send_pool.buffered,
             receive_credit: self.pool.used(),
+            coding: self.coding.statistics,
             ..self.statistics
         }
     }
@@ -203,14 +209,14 @@ impl Streams {
         }
         let pushed = self.datagrams.push(now, packet, self.rate, (owner, service));
         if let Some((place, flow)) = pushed {
-            let place = self.within_share(place, owner);
+            let place = self.within_share(self.now, place, owner);
             self.scheduler.push(place, owner, Entry::Flow(flow));
         }
     }
 
-    /// Bytes of memory that received data takes.
-    pub(crate) fn receive_allocated(&self) -> usize {
-        self.streams.values().map(|stream| stream.receive.allocated()).sum()
+    /// Returns the sending rate, if it is known.
+    pub(crate) fn rate(&self) -> Option<BitRate> {
+        self.rate
     }
 
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
@@ -314,6 +320,7 @@ impl Streams {
             return Err(StreamError::Ended(id));
         }
         stream.send.finish();
+        stream.encoding = Encoding::Plain;
         stream.wants_room = false;
         self.send_pool.stop_waiting(id, stream);
         self.schedule(id);
@@ -344,9 +351,13 @@ impl Streams {
     ) -> Result<(), StreamError> {
         self.now = now;
         match self.streams.get_mut(&id).filter(|stream| stream.is_readable()) {
-            Some(stream) => stream.receive.consume(len as u64, &mut self.pool),
+            Some(stream) => match &mut stream.decoder {
+                Some(decoder) => decoder.consume(len),
+                None => stream.receive.consume(len as u64, &mut self.pool),
+            },
             None => return Err(StreamError::Unknown(id)),
         }
+        self.decode(id);
         self.recount(id);
         self.review(id);
         self.after_receiving(id);
@@ -368,25 +379,30 @@ impl Streams {
         }
         stream.scheduled = true;
         let owner = stream.owner;
-        let Some(place) = self.place_of(id) else { return };
+        let Some(place) = self.place_of(self.now, id) else { return };
         self.scheduler.push(place, owner, Entry::Stream(id));
     }
 
     /// Where the stream waits for its turn: one that has sent little goes before the bulk of others
     /// only as long as its owner has sent little too.
-    fn place_of(&mut self, id: StreamId) -> Option<Place> {
-        let stream = self.streams.get_mut(&id)?;
-        let little = stream.lately.is_little(self.now);
+    fn place_of(&self, now: Instant, id: StreamId) -> Option<Place> {
+        let stream = self.streams.get(&id)?;
+        let little = stream.lately.is_little(now);
         let (place, owner) = (class(stream.priority, stream.service, little), stream.owner);
-        Some(self.within_share(place, owner))
+        Some(self.within_share(now, place, owner))
+    }
+
+    /// Returns the class in which data of the stream would be sent now.
+    pub(crate) fn class_of(&self, now: Instant, id: StreamId) -> Option<Class> {
+        self.place_of(now, id).map(|place| place.class)
     }
 
     /// `place`, or that of bulk when the owner's streams and flows have sent more than little and
     /// others wait.
-    fn within_share(&mut self, mut place: Place, owner: Owner) -> Place {
+    fn within_share(&self, now: Instant, mut place: Place, owner: Owner) -> Place {
         if place.promoted
             && self.scheduler.has_others(owner)
-            && !self.senders.is_little(self.now, self.rate, owner)
+            && !self.senders.is_little(now, self.rate, owner)
         {
             place.class = Class::Bulk;
         }
@@ -404,6 +420,7 @@ impl Streams {
         self.cut_sending(id, cut);
         let Some(stream) = self.streams.get_mut(&id) else { return };
         stream.receive.discard(&mut self.pool);
+        stream.decoder = None;
         let complete = stream.receive.is_complete();
         self.recount(id);
         if complete {
@@ -417,6 +434,7 @@ impl Streams {
     fn cut_sending(&mut self, id: StreamId, cut: Cut) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         stream.cut = true;
+        stream.encoding = Encoding::Plain;
         let (final_offset, charged) = (stream.send.sent(), stream.send.charged());
         self.controls.push_back(Control::Reset { id, final_offset, charged, code: cut.code() });
         self.statistics.resets_sent += 1;
@@ -427,7 +445,7 @@ impl Streams {
     /// Counts the stream among those of the peer's that can still hold received bytes, or not.
     fn recount(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
-        let counts = !stream.is_local() && stream.is_readable() && !stream.receive.is_done();
+        let counts = !stream.is_local() && stream.is_readable() && !stream.is_done();
         match (stream.counted, counts) {
             (false, true) => self.unfinished_remote += 1,
             (true, false) => self.unfinished_remote -= 1,
@@ -454,6 +472,7 @@ impl Streams {
         let Some(mut stream) = self.streams.remove(&id) else { return };
         self.send_pool.discard(stream.owner, &mut stream.send);
         stream.receive.forget(&mut self.pool);
+        self.coding.forget(&stream);
         if stream.counted {
             self.unfinished_remote -= 1;
         }
@@ -469,7 +488,7 @@ impl Streams {
     /// Tells of the stream's last events, if it has come that far.
     fn after_receiving(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
-        if let Some(reason) = stream.last.filter(|_| stream.receive.is_done()) {
+        if let Some(reason) = stream.last.filter(|_| stream.is_done()) {
             self.remove(id);
             self.events.push_back(Event::Reset { stream: id, reason });
             return;
@@ -477,7 +496,7 @@ impl Streams {
         if stream.cut || stream.opening == Opening::Awaited {
             return;
         }
-        if stream.receive.is_done() && !stream.ended_told {
+        if stream.is_done() && !stream.ended_told {
             stream.ended_told = true;
             self.announcing.remove(&id);
             self.events.push_back(Event::Ended { stream: id });

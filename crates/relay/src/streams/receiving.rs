@@ -21,14 +21,17 @@ const MAX_CONTROLS: usize = 1 << 17;
 impl Streams {
     pub(crate) fn peek(&self, id: StreamId) -> &[u8] {
         match self.streams.get(&id) {
-            Some(stream) if stream.is_readable() => stream.receive.peek(),
+            Some(stream) if stream.is_readable() => stream.peek(),
             Some(_) | None => &[],
         }
     }
 
     pub(crate) fn peek_pieces<'a>(&'a self, id: StreamId, pieces: &mut [&'a [u8]]) {
         if let Some(stream) = self.streams.get(&id).filter(|stream| stream.is_readable()) {
-            stream.receive.peek_pieces(pieces);
+            match (&stream.decoder, pieces.first_mut()) {
+                (Some(decoder), Some(first)) => *first = decoder.output(),
+                (_, _) => stream.receive.peek_pieces(pieces),
+            }
         }
     }
 
@@ -52,8 +55,8 @@ impl Streams {
 
     fn receive(&mut self, frame: Frame<'_>) {
         match frame {
-            Frame::Stream { id, open, offset, end, charged, data } => {
-                self.receive_stream(id, open, (offset, end, charged), data);
+            Frame::Stream { id, open, offset, end, charged, coded, data } => {
+                self.receive_stream(id, open, (offset, end, charged, coded), data);
             }
             Frame::Accept { id } => self.receive_accept(id),
             Frame::Reset { id, final_offset, charged, code } => {
@@ -135,7 +138,7 @@ impl Streams {
         &mut self,
         id: StreamId,
         open: Option<Open>,
-        (offset, end, charged): (PartialOffset, bool, bool),
+        (offset, end, charged, coded): (PartialOffset, bool, bool, bool),
         data: &[u8],
     ) {
         if !self.admit(id) {
@@ -146,6 +149,10 @@ impl Streams {
             return;
         };
         let offset = offset.resolve(stream.receive.expected());
+        if !data.is_empty() && !stream.cut && !self.coding.receive(stream, coded) {
+            self.violated(id, Violation::Coding);
+            return;
+        }
         let stop = offset + data.len() as u64;
         let repeats = !data.is_empty() && stop <= stream.receive.expected() && !stream.cut;
         if repeats
@@ -157,6 +164,7 @@ impl Streams {
         match stream.receive.receive(offset, data, end, charged, &mut self.pool) {
             Ok(news) => {
                 self.statistics.bytes_received += data.len() as u64;
+                self.decode(id);
                 self.recount(id);
                 if let Some(open) = open {
                     self.receive_open(id, open);
@@ -188,7 +196,7 @@ impl Streams {
         stream.priority = open.priority;
         self.statistics.accepted += 1;
         self.events.push_back(Event::Opened { stream: id, target: open.target });
-        if stream.receive.readable() > 0 {
+        if !stream.peek().is_empty() {
             stream.readable_told = true;
             self.events.push_back(Event::Readable { stream: id });
         }
@@ -205,6 +213,7 @@ impl Streams {
             }
             return;
         }
+        let news = news && !stream.peek().is_empty();
         if news && stream.opening != Opening::Awaited && !stream.readable_told {
             stream.readable_told = true;
             self.events.push_back(Event::Readable { stream: id });
@@ -228,10 +237,11 @@ impl Streams {
     }
 
     /// The peer contradicted itself, or took what it was not given: the stream ends.
-    fn violated(&mut self, id: StreamId, violation: Violation) {
+    pub(super) fn violated(&mut self, id: StreamId, violation: Violation) {
         match violation {
             Violation::Credit | Violation::Charge => self.statistics.credit_violations += 1,
             Violation::FinalOffset | Violation::Scattered => self.statistics.bad_frames += 1,
+            Violation::Coding => self.coding.statistics.damaged += 1,
         }
         let Some(stream) = self.streams.get(&id).filter(|stream| !stream.cut) else { return };
         let told = stream.opening != Opening::Awaited;
@@ -259,7 +269,7 @@ impl Streams {
         if let Cut::Reset(reason) = cut
             && !was_cut
             && told
-            && stream.receive.readable() > 0
+            && !stream.peek().is_empty()
         {
             self.end_behind(id, (final_offset, charged), reason);
             return;

@@ -122,8 +122,8 @@ impl Streams {
             | Opening::Awaited
             | Opening::Known => None,
         };
-        let head =
-            StreamHead { id, offset, open: opening, end, charged: stream.send.is_charged(offset) };
+        let charged = stream.send.is_charged(offset);
+        let head = StreamHead { id, offset, open: opening, end, charged, coded: stream.is_coded };
         let send = &stream.send;
         let fill = |out: &mut [u8]| send.read(offset, out);
         let written = writer.stream(head, len as usize, 0, more, fill);

@@ -213,7 +213,7 @@ impl Streams {
     /// Whether an entry that asks to go before others waits in another class by now.
     fn has_left_class(&mut self, class: Class, entry: Entry) -> bool {
         let place = match entry {
-            Entry::Stream(id) => self.place_of(id),
+            Entry::Stream(id) => self.place_of(self.now, id),
             Entry::Flow(flow) => self.flow_place(flow),
         };
         place.is_some_and(|place| place.promoted && place.class > class)
@@ -222,7 +222,7 @@ impl Streams {
     /// Where the flow waits for its turn.
     fn flow_place(&mut self, flow: usize) -> Option<Place> {
         let place = self.datagrams.place(self.now, flow)?;
-        Some(self.within_share(place, self.datagrams.owner(flow)))
+        Some(self.within_share(self.now, place, self.datagrams.owner(flow)))
     }
 
     pub(super) fn write_control(&self, writer: &mut Writer<'_>, control: Control) -> bool {
@@ -276,7 +276,8 @@ impl Streams {
             Some(_) | None => none,
         };
         let end = stream.send.ends_at(piece.offset + piece.len);
-        let head = StreamHead { id, offset: piece.offset, open, end, charged: piece.charged };
+        let (offset, charged, coded) = (piece.offset, piece.charged, stream.is_coded);
+        let head = StreamHead { id, offset, open, end, charged, coded };
         let available = usize::try_from(piece.len).unwrap_or(usize::MAX);
         let least = if packet.frames.is_empty() { 1 } else { LEAST };
         let more = others || stream.send.has_more_than(piece);
@@ -323,7 +324,7 @@ impl Streams {
         debug_assert_eq!(left, Some(Entry::Flow(flow)));
         if let Some(place) = self.datagrams.finish_turn(self.now, flow) {
             let owner = self.datagrams.owner(flow);
-            let place = self.within_share(place, owner);
+            let place = self.within_share(self.now, place, owner);
             self.scheduler.push(place, owner, Entry::Flow(flow));
         }
     }

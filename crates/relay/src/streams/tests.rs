@@ -4,6 +4,8 @@ use super::*;
 use crate::frame::{Frame, StreamHead, Writer};
 use proptest::prelude::*;
 
+mod coding;
+
 const MINIMUM: u64 = 4 << 10;
 const SHARED: u64 = 64 << 10;
 
@@ -40,7 +42,7 @@ fn open() -> Open {
 fn stream(id: StreamId, offset: u64, data: &[u8], end: bool, charged: bool) -> Vec<u8> {
     let opening = open();
     let open = (offset == 0).then_some(&opening);
-    let head = StreamHead { id, offset, open, end, charged };
+    let head = StreamHead { id, offset, open, end, charged, coded: false };
     let mut room = vec![0; data.len() + 64];
     let mut writer = Writer::new(&mut room);
     let written = writer.stream(head, data.len(), 0, true, |out| out.copy_from_slice(data));
@@ -730,6 +732,25 @@ fn unsent_bytes_of_all_streams_are_bounded() {
     }
     let unsent = streams.send_pool.unsent.total();
     assert!(unsent <= (32 << 20) + 1_000 * (64 << 10), "{unsent} octets");
+}
+
+/// RLY-3.2
+#[test]
+fn the_class_of_a_stream_follows_from_what_it_has_sent() {
+    let config = RelayConfig::new("x");
+    let mut streams = Streams::new(&config, false, Instant::ZERO);
+    streams.set_peer(config.limits(), false);
+    let mut now = Instant::ZERO + Span::from_secs(1);
+    streams.set_time(now, None, Some(BitRate::from_mbps(10)));
+    let id = streams.open(now, Target::name("x", 1), Priority::Normal).expect("opened");
+    streams.streams.get_mut(&id).expect("opened").send.grant(u64::MAX);
+    assert_eq!(streams.class_of(now, id), Some(Class::Interactive));
+    streams.write(now, id, &[0; 80_000]).expect("open");
+    while !sent(&mut streams).is_empty() {}
+    assert_eq!(streams.class_of(now, id), Some(Class::Bulk));
+    now += Span::from_secs(1);
+    assert_eq!(streams.class_of(now, id), Some(Class::Interactive));
+    assert_eq!(streams.class_of(now, StreamId::new(7, true)), None);
 }
 
 #[test]

@@ -13,7 +13,6 @@
 
 pub mod aloha;
 mod arrivals;
-pub mod ax25;
 pub mod csma;
 pub mod dama;
 pub mod mf_tdma;

@@ -16,7 +16,6 @@
 //! still below the 256 octets of information that AX.25 allows.
 
 pub mod file_transfer;
-pub mod packet;
 mod run;
 mod station;
 

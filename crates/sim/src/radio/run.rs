@@ -1,7 +1,6 @@
 //! Simulation of one file retrieval.
 
 use super::file_transfer::{Client, Server, chunks};
-use super::packet;
 use super::station::{Application, Computer, Station};
 use crate::{EventQueue, Pattern, TraceHash};
 use satlink::mac::csma::{Csma, CsmaConfig, CsmaCounters, CsmaError};
@@ -60,7 +59,7 @@ impl Radio {
         let payload = super::file_transfer::HEADER + super::file_transfer::CHUNK;
         let session = SessionConfig {
             max_segment: 16 + 3 + payload,
-            packet_overhead: packet::HEADER,
+            packet_overhead: xstp::wire::ipv4::HEADER_WITH_ROUTE,
             send_buffer: 64 * payload,
             receive_window: 64,
             initial_peer_window: 64,

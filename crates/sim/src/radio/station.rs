@@ -8,13 +8,13 @@
 //! ```
 
 use super::file_transfer::{Client, Message, Server};
-use super::packet::{self, Route};
 use crate::invariants::SessionGuard;
 use core::net::{Ipv4Addr, SocketAddr};
 use satlink::compression::{Compressor, Decompressor, Refused};
 use units::{BitRate, Instant, Serializer, Span};
 use xstp::Connection;
 use xstp::session::{SessionConfig, State};
+use xstp::wire::ipv4::{self, Packets};
 use xstp::wire::{Endpoints, Profile};
 
 /// The computer and serial line between a station's protocols and its radio.
@@ -53,7 +53,7 @@ pub(super) enum Application {
 pub(super) struct Station {
     pub(super) connection: Connection,
     pub(super) user: Application,
-    route: Route,
+    packets: Packets,
     headers: Option<Headers>,
     computer: Computer,
     free_at: Instant,
@@ -115,7 +115,8 @@ impl Station {
         Self {
             connection,
             user,
-            route: Route::new(address(index), address(peer), [address(peer); 9]),
+            packets: Packets::new(address(index), address(peer))
+                .with_route(&[address(peer); ipv4::MAX_HOPS]),
             headers: compress.then(Headers::default),
             computer,
             free_at: Instant::ZERO,
@@ -161,8 +162,9 @@ impl Station {
             }
         };
         if let Some(packet) = packet {
-            let segment = packet::payload(packet);
-            let taken = segment.is_some_and(|it| self.connection.handle_segment(now, it).is_ok());
+            let received = ipv4::decode(packet);
+            let taken =
+                received.is_some_and(|it| self.connection.handle_segment(now, it.segment).is_ok());
             self.refused += u64::from(!taken);
         }
         self.work(now);
@@ -183,7 +185,7 @@ impl Station {
         while let Some(len) = self.connection.poll_transmit(now, &mut segment) {
             self.guard.on_sent(now, len, self.connection.session());
             self.guard.on_held(&self.connection);
-            let packet = self.route.packet(&segment[..len]);
+            let packet = self.packets.packet(&segment[..len]);
             let frame = match &mut self.headers {
                 None => packet,
                 Some(headers) => headers.compressor.compress(&packet),

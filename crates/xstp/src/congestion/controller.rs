@@ -82,6 +82,16 @@ pub(crate) trait CongestionController {
         None
     }
 
+    /// Jitter of the forward path's delay (RFC 3393), if it is measured.
+    fn jitter(&self) -> Option<Span> {
+        None
+    }
+
+    /// Loss ratio without congestion, in millionths, if it is measured.
+    fn error_ppm(&self) -> Option<u64> {
+        None
+    }
+
     /// Whether new data may be sent.
     fn may_send(&self) -> bool {
         true

@@ -431,6 +431,8 @@ impl Session {
             srtt: self.rtt.measured(),
             min_rtt: self.rtt.min(),
             queuing_delay: self.congestion.queuing_delay(),
+            jitter: self.congestion.jitter(),
+            error_ppm: self.congestion.error_ppm(),
             is_probing: self.is_probing(),
             outage_since: self.outage_since(),
         }

@@ -28,6 +28,11 @@ pub struct Snapshot {
     pub min_rtt: Option<Span>,
     /// Queuing delay of the forward path, if the controller measures it.
     pub queuing_delay: Option<Span>,
+    /// Jitter of the forward path's delay (RFC 3393), if the controller measures it.
+    pub jitter: Option<Span>,
+    /// Loss ratio of the forward path without congestion, in millionths, if the controller
+    /// measures it.
+    pub error_ppm: Option<u64>,
     /// Whether a probing cycle is running.
     pub is_probing: bool,
     /// Start of the outage, during one.

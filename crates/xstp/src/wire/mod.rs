@@ -33,6 +33,7 @@ mod data;
 mod end;
 mod error;
 mod header;
+pub mod ipv4;
 mod kinds;
 mod note;
 mod octets;

@@ -99,6 +99,7 @@ impl<R: Role> Pair<R> {
         for index in open {
             self.core.reset_socket(index);
         }
+        self.close_stored(now);
         self.core.relays.close(now);
         self.closing_until = now + CLOSE_TIME;
     }

@@ -35,7 +35,7 @@ impl<R: Role> Observed for Pair<R> {
     }
 
     fn page(
-        &self,
+        &mut self,
         (now, epoch_unix_ns): (Instant, u64),
         after: u64,
         most: usize,
@@ -47,21 +47,24 @@ impl<R: Role> Observed for Pair<R> {
             .map(|(_, connection)| connection)
             .filter(|connection| only.is_none_or(|only| owner(connection) == Some(only)));
         let (page, more) = page_of(all, |connection| connection.id, after, most);
-        let describe = |connection: &Connection<R::Stage>| {
+        let names: Vec<_> = page.iter().map(|one| owner(one).map(str::to_owned)).collect();
+        let relays = &mut self.core.relays;
+        let mut describe = |(connection, terminal): (&Connection<R::Stage>, Option<String>)| {
             let info = &connection.info;
             ConnectionStatus {
                 number: connection.id,
-                terminal: owner(connection).map(str::to_owned),
+                terminal,
                 client: info.client.map(|client| client.to_string()),
                 server: info.server.as_ref().map(ToString::to_string),
                 state: connection.stage.name(),
+                class: connection.key.and_then(|key| relays.class_of(now, key)).map(class_name),
                 since_unix_seconds: (epoch_unix_ns + info.since.as_nanos()) / 1_000_000_000,
                 age_seconds: now.since(info.since).as_secs_f64(),
                 bytes_from_socket: info.from_socket,
                 bytes_to_socket: info.to_socket,
             }
         };
-        Page { connections: page.into_iter().map(describe).collect(), more }
+        Page { connections: page.into_iter().zip(names).map(&mut describe).collect(), more }
     }
 
     fn taps(&mut self) -> Option<&mut dyn Taps> {
@@ -70,5 +73,14 @@ impl<R: Role> Observed for Pair<R> {
 
     fn is_hub(&self) -> bool {
         R::IS_HUB
+    }
+}
+
+fn class_name(class: relay::Class) -> &'static str {
+    match class {
+        relay::Class::Urgent => "urgent",
+        relay::Class::Interactive => "interactive",
+        relay::Class::Bulk => "bulk",
+        relay::Class::Background => "background",
     }
 }

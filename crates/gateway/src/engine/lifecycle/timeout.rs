@@ -34,6 +34,9 @@ impl<R: Role> Pair<R> {
         {
             due = due.min(again);
         }
+        if let Some(at) = self.tunnel.as_ref().and_then(|tunnel| tunnel.pep_timeout()) {
+            due = due.min(at);
+        }
         if let Some(relays) = self.core.relays.poll_timeout() {
             // Due datagrams cannot be sent while the socket is full, and a due timer may have no
             // effect: the loop must not spin.

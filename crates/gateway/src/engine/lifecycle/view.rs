@@ -23,7 +23,7 @@ pub(crate) trait Observed: Debug {
     /// Returns at most `most` connections with a number above `after`, of the terminal called
     /// `only` if one is named, in the order of their numbers. `at` is now, and the nanoseconds
     /// since 1970 at the clock's zero.
-    fn page(&self, at: (Instant, u64), after: u64, most: usize, only: Option<&str>) -> Page;
+    fn page(&mut self, at: (Instant, u64), after: u64, most: usize, only: Option<&str>) -> Page;
 
     /// Returns the taps, where there are any.
     fn taps(&mut self) -> Option<&mut dyn Taps>;

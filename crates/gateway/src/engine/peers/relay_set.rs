@@ -463,6 +463,11 @@ impl RelaySet {
         }
     }
 
+    /// Returns the class in which data of a stream would be sent now.
+    pub(crate) fn class_of(&mut self, now: Instant, key: StreamKey) -> Option<relay::Class> {
+        self.relay(key.peer)?.class_of(now, key.stream)
+    }
+
     /// Calls a method whose only error is that the stream is gone, which an event reports.
     fn with_relay(
         &mut self,

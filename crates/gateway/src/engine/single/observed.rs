@@ -49,7 +49,7 @@ impl Observed for Single {
     }
 
     fn page(
-        &self,
+        &mut self,
         (now, epoch_unix_ns): (Instant, u64),
         after: u64,
         most: usize,
@@ -68,6 +68,7 @@ impl Observed for Single {
                 (true, false) => "connecting",
                 (false, false) => "open",
             },
+            class: None,
             since_unix_seconds: (epoch_unix_ns + pair.since.as_nanos()) / 1_000_000_000,
             age_seconds: now.since(pair.since).as_secs_f64(),
             bytes_from_socket: pair.moved.read,

@@ -111,6 +111,8 @@ fn the_control_socket_tells_of_terminals_and_connections() {
         let one = &page["connections"][0];
         assert_eq!((&one["state"], &one["terminal"]), (&"open".into(), &terminal), "{page}");
         assert_eq!(one["client"], client.as_str());
+        // It has just sent 100 kB, of which 32 KiB are forgotten per second.
+        assert!(one["class"] == "bulk" || one["class"] == "interactive", "{page}");
         assert_eq!(one["bytes_from_socket"], 100_000);
         assert_eq!(one["bytes_to_socket"], 100_000);
         assert_eq!(page["more"], false);

@@ -235,6 +235,30 @@ pub(super) const WHOLE: &[Whole] = &[
         "Lost packets that repair symbols recovered, all terminals.",
         |s| num(s.counted.traffic.packets_recovered),
     ),
+    ("bentpipe_compression_plain_sent_bytes_total", Counter, "Bytes before compression.", |s| {
+        num(s.counted.traffic.compression.plain_bytes_sent)
+    }),
+    ("bentpipe_compression_coded_sent_bytes_total", Counter, "Bytes after compression.", |s| {
+        num(s.counted.traffic.compression.coded_bytes_sent)
+    }),
+    ("bentpipe_compression_plain_received_bytes_total", Counter, "Bytes decompressed.", |s| {
+        num(s.counted.traffic.compression.plain_bytes_received)
+    }),
+    ("bentpipe_compression_coded_received_bytes_total", Counter, "Bytes received coded.", |s| {
+        num(s.counted.traffic.compression.coded_bytes_received)
+    }),
+    ("bentpipe_streams_compressed_total", Counter, "Streams compressed.", |s| {
+        num(s.counted.traffic.compression.streams_compressed)
+    }),
+    ("bentpipe_streams_left_uncompressed_total", Counter, "Streams not worth it.", |s| {
+        num(s.counted.traffic.compression.streams_left_alone)
+    }),
+    ("bentpipe_streams_compression_refused_total", Counter, "Streams beyond the limit.", |s| {
+        num(s.counted.traffic.compression.streams_refused)
+    }),
+    ("bentpipe_streams_damaged_total", Counter, "Streams that were undecodable.", |s| {
+        num(s.counted.traffic.compression.streams_damaged)
+    }),
     ("bentpipe_streams_opened_total", Counter, "Streams opened, by either side.", |s| {
         num(s.counted.traffic.streams)
     }),
@@ -369,6 +393,28 @@ pub(super) const WORDED: &[Worded] = &[
                 ("denied", counters.denied),
                 ("unwanted", counters.unwanted),
                 ("not_taken", counters.not_taken),
+            ]
+        },
+    },
+    Worded {
+        name: "bentpipe_forwarded_tcp_total",
+        kind: Counter,
+        help: "Connections, segments and acknowledgements of TCP among the packets of [forward].",
+        label: "event",
+        values: |s| {
+            let tcp = &s.counted.connections.forwarded.tcp;
+            vec![
+                ("opened", tcp.opened),
+                ("spoofed", tcp.spoofed),
+                ("early_ack", tcp.early_acks),
+                ("suppressed_ack", tcp.suppressed),
+                ("filtered_ack", s.counted.traffic.acks_filtered),
+                ("regenerated_ack", tcp.regenerated),
+                ("retransmitted", tcp.retransmitted),
+                ("duplicate", tcp.duplicates),
+                ("no_room", tcp.no_room),
+                ("implausible", tcp.implausible),
+                ("aborted", tcp.aborted),
             ]
         },
     },

@@ -178,6 +178,45 @@ pub(super) const EACH: &[Each] = &[
         "Lost packets that repair symbols recovered.",
         |t| num(t.counters.packets_recovered),
     ),
+    (
+        "bentpipe_terminal_compression_plain_sent_bytes_total",
+        Counter,
+        "Bytes before compression.",
+        |t| num(t.counters.compression.plain_bytes_sent),
+    ),
+    (
+        "bentpipe_terminal_compression_coded_sent_bytes_total",
+        Counter,
+        "Bytes after compression.",
+        |t| num(t.counters.compression.coded_bytes_sent),
+    ),
+    (
+        "bentpipe_terminal_compression_plain_received_bytes_total",
+        Counter,
+        "Bytes decompressed.",
+        |t| num(t.counters.compression.plain_bytes_received),
+    ),
+    (
+        "bentpipe_terminal_compression_coded_received_bytes_total",
+        Counter,
+        "Bytes received coded.",
+        |t| num(t.counters.compression.coded_bytes_received),
+    ),
+    ("bentpipe_terminal_streams_compressed_total", Counter, "Streams compressed.", |t| {
+        num(t.counters.compression.streams_compressed)
+    }),
+    ("bentpipe_terminal_streams_left_uncompressed_total", Counter, "Streams not worth it.", |t| {
+        num(t.counters.compression.streams_left_alone)
+    }),
+    (
+        "bentpipe_terminal_streams_compression_refused_total",
+        Counter,
+        "Streams beyond the limit.",
+        |t| num(t.counters.compression.streams_refused),
+    ),
+    ("bentpipe_terminal_streams_damaged_total", Counter, "Streams that were undecodable.", |t| {
+        num(t.counters.compression.streams_damaged)
+    }),
     ("bentpipe_terminal_polls_sent_total", Counter, "POLLs sent.", |t| num(t.counters.polls)),
     ("bentpipe_terminal_stats_sent_total", Counter, "STATs sent.", |t| num(t.counters.stats)),
     ("bentpipe_terminal_ustats_sent_total", Counter, "USTATs sent.", |t| num(t.counters.ustats)),

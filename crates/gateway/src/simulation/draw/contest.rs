@@ -128,6 +128,7 @@ fn options(rng: &mut RngStream, addresses: &mut RngStream, rate: BitRate) -> Opt
         ipv6: addresses.chance(IPV6),
         uses_client_address: addresses.chance(0.4),
         dns: false,
+        compress: [false; 2],
     }
 }
 

@@ -48,6 +48,7 @@ impl fmt::Display for Storm {
             fail,
             ipv6,
             uses_client_address,
+            compress,
             rates: [back, forward],
             ..
         } = &self.options;
@@ -58,7 +59,7 @@ impl fmt::Display for Storm {
             f,
             "seed {}: {layout:?}, {accept}, {forward} forward, {back} back, rates configured {rates_configured}, delay {}, \
              loss {loss:?} per thousand, buffers of {} octets, {} connections, {hostile} hostile, \
-             partial {}, errors {:?}, fail {fail:?}, IPv6 {ipv6}, client addresses {uses_client_address}, faults end at {:?}, {:?}",
+             partial {}, errors {:?}, fail {fail:?}, IPv6 {ipv6}, client addresses {uses_client_address}, compress {compress:?}, faults end at {:?}, {:?}",
             self.seed,
             self.options.delay,
             self.room,
@@ -83,6 +84,8 @@ impl Storm {
         if options.layout == Layout::Pair && links.chance(0.25) {
             options.layout = Layout::TwoLinks;
         }
+        let mut compression = RngStream::new(seed, 0, "gateway/simulation/compression");
+        options.compress = [compression.chance(0.5), compression.chance(0.5)];
         options.dns = options.layout != Layout::Single && names.chance(0.4);
         let reloaded = reloaded(rng, &options);
         let delay = options.delay;
@@ -252,6 +255,7 @@ fn options(rng: &mut RngStream, addresses: &mut RngStream) -> Options {
         ipv6: addresses.chance(IPV6),
         uses_client_address: addresses.chance(0.4),
         dns: false,
+        compress: [false; 2],
     }
 }
 

@@ -59,6 +59,8 @@ pub(in crate::simulation) struct Options {
     pub(in crate::simulation) uses_client_address: bool,
     /// Terminals answer DNS.
     pub(in crate::simulation) dns: bool,
+    /// Terminals and hubs compress what they send.
+    pub(in crate::simulation) compress: [bool; 2],
 }
 
 /// Gateways and links; the first nodes are those with clients.
@@ -197,14 +199,17 @@ pub(in crate::simulation) fn server_address(ipv6: bool, host: u8, port: u16) -> 
     }
 }
 
-/// Returns `[link]` without its addresses.
-fn rates(options: &Options) -> String {
+/// Returns `[link]` without its addresses, for a terminal (0) or a hub (1).
+fn rates(options: &Options, role: usize) -> String {
+    let compress = if options.compress[role] { "compress = \"auto\"\n" } else { "" };
     let round_trip = format!("round_trip = \"{}ms\"\n", options.delay.as_millis() * 2);
     let kbps = |rate: BitRate| rate.as_bps() / 1000;
     let [up, down] = options.rates.map(kbps);
     match options.rates_configured {
-        true => format!("rate_up = \"{up}kbit\"\nrate_down = \"{down}kbit\"\n{round_trip}"),
-        false => round_trip,
+        true => {
+            format!("{compress}rate_up = \"{up}kbit\"\nrate_down = \"{down}kbit\"\n{round_trip}")
+        }
+        false => format!("{compress}{round_trip}"),
     }
 }
 
@@ -244,7 +249,7 @@ fn terminal(options: &Options, number: usize, keys: &[PrivateKey], second: &Priv
         name(number),
         key(options, &keys[number])
     );
-    let rates = rates(options);
+    let rates = rates(options, 0);
     if paths.len() == 1 {
         text += &place(0, 0);
         text += &rates;
@@ -293,7 +298,7 @@ fn hub(options: &Options, number: usize, keys: &[PrivateKey], second: &PrivateKe
         "role = \"hub\"\n{}[link]\nlisten = \"{}\"\n{}{source}{dns}{}memory_total = \"64mb\"\n{known}",
         key(options, &keys[terminals + number]),
         hub_address(options, number),
-        rates(options),
+        rates(options, 1),
         limits(options)
     )
 }

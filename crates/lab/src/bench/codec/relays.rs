@@ -118,7 +118,7 @@ impl Pair {
             while open < count
                 && let Ok(stream) = self.terminal.open(self.now, target(), Priority::Normal)
             {
-                self.write(stream);
+                write(&mut self.terminal, self.now, stream, &self.block);
                 open += 1;
             }
             if open == count {
@@ -127,14 +127,6 @@ impl Pair {
             self.step();
         }
         panic!("{open} of {count} streams were opened");
-    }
-
-    /// Writes what the stream has room for.
-    fn write(&mut self, stream: StreamId) {
-        let (now, terminal, block) = (self.now, &mut self.terminal, &self.block);
-        self.transmit.time(|| {
-            while terminal.write(now, stream, block).is_ok_and(|written| written == block.len()) {}
-        });
     }
 
     /// Transmits, receives and reads what is due, and moves on by one step.
@@ -197,17 +189,23 @@ impl Pair {
         }
         let mut arrived = due(&mut self.to_terminal, self.now);
         let (now, terminal) = (self.now, &mut self.terminal);
+        // As a whole, because reading the clock takes about as long as an event.
         self.transmit.time(|| {
             for datagram in &mut arrived {
                 terminal.handle_datagram(now, datagram).expect("the hub's datagram is valid");
             }
-        });
-        while let Some(event) = self.transmit.time(|| self.terminal.poll_event()) {
-            if let Event::Writable { stream } = event {
-                self.write(stream);
+            while let Some(event) = terminal.poll_event() {
+                if let Event::Writable { stream } = event {
+                    write(terminal, now, stream, &self.block);
+                }
             }
-        }
+        });
     }
+}
+
+/// Writes what the stream has room for.
+fn write(terminal: &mut Relay, now: Instant, stream: StreamId, block: &[u8]) {
+    while terminal.write(now, stream, block).is_ok_and(|written| written == block.len()) {}
 }
 
 /// Takes the datagrams that have arrived.

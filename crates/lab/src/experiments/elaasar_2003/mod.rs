@@ -20,6 +20,8 @@ mod return_of_link;
 mod trial;
 mod variants;
 
+pub(crate) use radio::{counted_bits, table_1};
+
 use super::Entry;
 use plan::*;
 

@@ -26,14 +26,14 @@ fn meaning(payload: &[u8]) -> (Vec<Value>, bool) {
 fn describe(frame: &Frame<'_>) -> Value {
     let id = |id: StreamId| json!({ "opened_by_hub": id.opened_by_hub(), "number": id.number() });
     match frame {
-        Frame::Stream { id: stream, open, offset, end, charged, data } => {
+        Frame::Stream { id: stream, open, offset, end, charged, coded, data } => {
             let (offset, bits) = match offset {
                 PartialOffset::Whole(offset) => (*offset, 24),
                 PartialOffset::Low(low) => (u64::from(*low), 32),
             };
             json!({
                 "frame": "STREAM", "stream": id(*stream), "opening": open.as_ref().map(opening),
-                "offset": offset, "offset_bits": bits, "end": end, "shared": charged,
+                "offset": offset, "offset_bits": bits, "end": end, "shared": charged, "coded": coded,
                 "data": hex(data),
             })
         }
@@ -134,7 +134,14 @@ fn stream(name: &str, clauses: &str, head: StreamHead<'_>, more_follows: bool) -
 }
 
 fn streams() -> Vec<Value> {
-    let head = StreamHead { id: TERMINAL, offset: 70_000, open: None, end: false, charged: false };
+    let head = StreamHead {
+        id: TERMINAL,
+        offset: 70_000,
+        open: None,
+        end: false,
+        charged: false,
+        coded: false,
+    };
     let address = |text: &str| Target::address(text.parse().expect("an address"));
     let open = |priority, target| Open { priority, target };
     let v4 = open(Priority::Interactive, address("192.0.2.1:443"));
@@ -145,6 +152,7 @@ fn streams() -> Vec<Value> {
     vec![
         stream("STREAM, the last frame", "RLY-1.2, 1.3", head, false),
         stream("STREAM with a length", "RLY-1.2", head, true),
+        stream("STREAM of a coded half", "RLY-13.1", StreamHead { coded: true, ..head }, true),
         stream(
             "STREAM with an offset of 32 bits: the end, on shared credit",
             "RLY-1.3, 1.4, 1.6",
@@ -232,7 +240,6 @@ fn malformed() -> Vec<Value> {
     };
     vec![
         bad("ACCEPT, and a frame of a kind that is not known", "RLY-1.8", "01 05 0b 00"),
-        bad("STREAM with the reserved bit", "RLY-1.8", "81 05 000000"),
         bad("STREAM that opens and has W", "RLY-1.5, 1.8", "94 05 01 00 c0000201 01bb"),
         bad("STREAM whose data goes past the end", "RLY-1.8", "a0 05 000000 05 6162"),
         bad("STREAM of a number of 2^28", "RLY-1.1", "80 8080808001 000000 61"),

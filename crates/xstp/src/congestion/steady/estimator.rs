@@ -303,6 +303,11 @@ impl PathEstimator {
         self.error_ppm.unwrap_or(0)
     }
 
+    /// p_err in millionths, once it was measured.
+    pub(super) fn measured_error_ppm(&self) -> Option<u64> {
+        self.error_ppm
+    }
+
     /// The newest interval of at least `span` and `samples` samples.
     pub(super) fn recent_interval(&self, span: Span, samples: usize) -> Option<SampleInterval> {
         let last = self.samples.back()?;

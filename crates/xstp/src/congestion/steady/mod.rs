@@ -333,6 +333,14 @@ impl CongestionController for Steady {
         self.path.last().map(|_| micros(self.path.last_queue_us()))
     }
 
+    fn jitter(&self) -> Option<Span> {
+        self.path.last().map(|_| micros(self.path.jitter_us()))
+    }
+
+    fn error_ppm(&self) -> Option<u64> {
+        self.path.measured_error_ppm()
+    }
+
     fn may_send(&self) -> bool {
         !matches!(&self.state, State::Train(train) if !train.may_send() && !train.is_padding())
     }

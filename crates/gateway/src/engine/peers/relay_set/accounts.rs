@@ -19,6 +19,11 @@ impl RelaySet {
         self.relay(peer).is_some_and(|relay| relay.send_datagram_as(now, packet, (owner, service)))
     }
 
+    /// Returns whether a packet to the peer would be sent after a short queue.
+    pub(crate) fn has_datagram_room(&mut self, peer: Peer) -> bool {
+        self.relay(peer).is_some_and(|relay| relay.has_datagram_room())
+    }
+
     /// Sets the length of the prefix by which IPv6 clients are counted.
     pub(crate) fn set_ipv6_prefix(&mut self, bits: u32) {
         self.ipv6_prefix = bits;

@@ -6,7 +6,7 @@ use crate::engine::lifecycle::view::Taps;
 use crate::engine::peers::naming::{hub_name, is_same, plain};
 use crate::engine::peers::paths::Path;
 use crate::observe::{AssociationCounters, PathCounters, ReportStatus, TerminalStatus};
-use relay::{PeerId, Relay, Statistics, Tap, Tapped};
+use relay::{PathReport, PeerId, Relay, Statistics, Tap, Tapped};
 use std::net::SocketAddr;
 use units::{BitRate, Instant, Span};
 
@@ -17,6 +17,11 @@ impl RelaySet {
             (Side::Hub(hub), Peer::Terminal(peer)) => hub.name(peer).unwrap_or_default(),
             (Side::Hub(_), Peer::Path(_) | Peer::Former(_)) | (Side::Terminal(_), _) => "",
         }
+    }
+
+    /// Returns what this side has measured of the path to a peer.
+    pub(crate) fn path_report(&mut self, now: Instant, peer: Peer) -> PathReport {
+        self.relay(peer).map(|relay| relay.path_report(now)).unwrap_or_default()
     }
 
     /// Describes a peer for the log: its name, number and address, while it is connected.
@@ -272,6 +277,7 @@ fn terminal(
             repairs_sent: totals.repairs_sent,
             repairs_received: totals.repairs_received,
             packets_recovered: totals.packets_recovered,
+            compression: totals.coding.into(),
             outages: totals.outages,
             streams_opened: totals.opened + totals.accepted,
             stream_bytes_sent: totals.bytes_sent,

@@ -6,8 +6,9 @@ use super::{
     COMPRESSION, Results, STACKS, Summary, counted_bits, key, latencies, latency, named, throughput,
 };
 use crate::experiments::{Cell, statistics};
-use satlink::mac::ax25;
-use sim::radio::{file_transfer, packet};
+use satlink::tnc::ax25;
+use sim::radio::file_transfer;
+use xstp::wire::ipv4;
 
 /// Returns table 1 in bit/s, indexed as `RATES` and `SIZES`.
 pub(super) fn published() -> [[f64; 4]; 2] {
@@ -78,7 +79,7 @@ pub(super) fn compression_gain(
 }
 
 fn sizes(results: &Results) -> Vec<Cell> {
-    let headers = ax25::HEADER_AS_PUBLISHED + packet::HEADER + 16 + file_transfer::HEADER;
+    let headers = ax25::HEADER_AS_PUBLISHED + ipv4::HEADER_WITH_ROUTE + 16 + file_transfer::HEADER;
     let payload = ax25::FRAME_AS_PUBLISHED - headers;
     let frames = results.summary(STACKS, &key("bare", RATES[0]), &named("new_data_frames", 10_240));
     vec![

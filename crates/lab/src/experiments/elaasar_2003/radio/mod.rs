@@ -114,8 +114,15 @@ fn latency(results: &Results, study: &str, key: &str, size: u64) -> (Summary, f6
     (Summary::of(&kept), 1.0 - kept.len() as f64 / all as f64)
 }
 
+/// Returns the throughput of table 1 in bit/s; `None` for another rate or size.
+pub(crate) fn table_1(rate: u64, size: u64) -> Option<f64> {
+    let row = RATES.iter().position(|&known| known == rate)?;
+    let column = SIZES.iter().position(|&known| known == size)?;
+    Some(cells::published()[row][column])
+}
+
 /// Returns the bits of the file and of all headers, as the paper counts them: 98 bytes per frame.
-fn counted_bits(size: u64) -> f64 {
+pub(crate) fn counted_bits(size: u64) -> f64 {
     8.0 * (size + 98 * sim::radio::file_transfer::chunks(size)) as f64
 }
 
