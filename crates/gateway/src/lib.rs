@@ -73,6 +73,7 @@ mod single;
 mod state;
 mod stop;
 mod syn_gate;
+mod tls;
 mod upgrade;
 
 pub use check::{Warning, check};
@@ -83,7 +84,8 @@ pub use config::{
     HealthSection, HubAddress, HubSection, InterceptSection, KeySource, Limits, LinkSection,
     LogFormat, LogLevel, LogSection, Marking, Mistake, NoiseSection, PathSection, PeerKey,
     PlanSection, QuicMode, ResolverSection, Role, SecuritySection, ShareLimits, SingleSection,
-    SourceMode, TerminalEntry, TerminalSection, WhenFail, WhenFull,
+    SourceMode, TerminalEntry, TerminalSection, TlsCertificate, TlsListen, TlsSection, WhenFail,
+    WhenFull,
 };
 pub use error::Error;
 pub use forward::ForwardError;

@@ -58,6 +58,8 @@ pub(crate) struct Path {
     handshake_log: HandshakeLog,
     /// Whether its socket is bound.
     pub(crate) bound: bool,
+    /// Whether its datagrams are carried by TLS.
+    pub(crate) uses_tls: bool,
 }
 
 impl Path {
@@ -110,7 +112,8 @@ impl Paths {
             let label = if plan.name.is_empty() { String::new() } else { plan.relay.name.clone() };
             let PathPlan { name, relay: config, route, hub_name, .. } = plan;
             let handshake_log = HandshakeLog::default();
-            Path { label, relay, config, route, hub_name, name, handshake_log, bound: true }
+            let (bound, uses_tls) = (true, false);
+            Path { label, relay, config, route, hub_name, name, handshake_log, bound, uses_tls }
         });
         let all = all.collect();
         Self { all, selector, turn: 0, formers: Formers::default(), make }

@@ -5,6 +5,7 @@ use crate::engine::lifecycle::view::Taps;
 use crate::engine::peers::naming::{hub_name, is_same, plain};
 use crate::engine::peers::paths::Path;
 use crate::observe::{AssociationCounters, PathCounters, ReportStatus, TerminalStatus};
+use crate::tls;
 use relay::{PeerId, Relay, Tap, Tapped};
 use std::net::SocketAddr;
 use units::{BitRate, Instant, Span};
@@ -24,7 +25,12 @@ impl RelaySet {
             (Side::Hub(hub), Peer::Terminal(peer)) => match (hub.name(peer), hub.address(peer)) {
                 // Without keys the name is unauthenticated.
                 (Some(name), Some(address)) => {
-                    format!("{} ({peer}) at {}", name.escape_debug(), plain(address))
+                    let address = plain(address);
+                    let (address, carrier) = match tls::client_of(address) {
+                        Some(client) => (plain(client), " by TLS"),
+                        None => (address, ""),
+                    };
+                    format!("{} ({peer}) at {address}{carrier}", name.escape_debug())
                 }
                 (_, _) => peer.to_string(),
             },
@@ -54,6 +60,7 @@ impl RelaySet {
                     TerminalStatus {
                         health: Some(paths.health_state(number).as_str()),
                         failures: paths.failures(number),
+                        carrier: carrier(path.uses_tls),
                         ..terminal(name.to_owned(), hub, now, &path.relay, &unix)
                     }
                 });
@@ -68,10 +75,13 @@ impl RelaySet {
                     if hub.peers().any(|other| other > peer && hub.name(other) == Some(&name)) {
                         return None;
                     }
-                    let address = plain(hub.address(peer)?).to_string();
+                    let address = plain(hub.address(peer)?);
+                    let client = tls::client_of(address);
+                    let address = plain(client.unwrap_or(address)).to_string();
                     let standing = hub.standing(peer);
                     let seen = terminal(name, address, now, hub.peer(peer)?, &unix);
                     Some(TerminalStatus {
+                        carrier: carrier(client.is_some()),
                         plan: standing.plan,
                         share_bits_per_second: shares.get(&peer).copied(),
                         committed_bits_per_second: standing.committed.map(BitRate::as_bps),
@@ -202,6 +212,11 @@ impl Taps for RelaySet {
     }
 }
 
+/// Returns the name of a carrier in the status.
+fn carrier(is_tls: bool) -> &'static str {
+    if is_tls { "tls" } else { "udp" }
+}
+
 fn terminal(
     name: String,
     address: String,
@@ -215,6 +230,7 @@ fn terminal(
     TerminalStatus {
         terminal: name,
         address,
+        carrier: carrier(false),
         health: None,
         failures: 0,
         connected: relay.is_connected(),
