@@ -80,6 +80,7 @@ mod keys;
 mod noise;
 mod null;
 mod part;
+pub mod reachability;
 mod recent_senders;
 mod replay;
 mod response_limit;

@@ -55,6 +55,9 @@ pub enum Error {
     /// The keys that the configuration names.
     #[error("keys: {0}")]
     Keys(#[from] KeyError),
+    /// The certificate of a hub's TLS server.
+    #[error("tls.certificate_file, tls.private_key_file: {0}")]
+    Certificate(io::Error),
     /// [`Gateway`](crate::Gateway) is one of a pair; for the other kind there is [`SingleGateway`](crate::SingleGateway).
     #[error("role = \"single\" has no peer gateway")]
     NoPartner,

@@ -8,6 +8,7 @@ use crate::Config;
 use crate::forward::packet::Ends;
 use crate::intercept::{Prefix, Syn, Unreachable, logged_packets};
 use crate::observe::{play_control, play_metrics, read_question, read_request};
+use crate::tls::frame::{Deframer, MAX_DATAGRAM, MIN_DATAGRAM};
 
 /// Reads a configuration: it is valid, or every mistake has a key and an expected value.
 ///
@@ -41,6 +42,29 @@ pub fn dns_messages(octets: &[u8]) {
 /// As `dns::fuzzing::forwarder`.
 pub fn dns_forwarder(script: &[u8]) {
     crate::dns::fuzzing::forwarder(script);
+}
+
+/// Splits a stream of TLS into datagrams, in pieces whose length the first octet determines.
+///
+/// # Panics
+/// Panics if a datagram has an invalid length, more than one frame is held, or the division of the
+/// stream changes the result.
+pub fn tls_frames(octets: &[u8]) {
+    let Some((&first, stream)) = octets.split_first() else { return };
+    let split = |size: usize| {
+        let (mut deframer, mut datagrams) = (Deframer::default(), Vec::new());
+        let result = stream.chunks(size).try_for_each(|piece| {
+            let deliver = &mut |datagram: &[u8]| {
+                assert!((MIN_DATAGRAM..=MAX_DATAGRAM).contains(&datagram.len()));
+                datagrams.push(datagram.to_vec());
+            };
+            let result = deframer.push(piece, deliver);
+            assert!(result.is_err() || deframer.held() < 2 + MAX_DATAGRAM);
+            result
+        });
+        (result, datagrams)
+    };
+    assert_eq!(split(usize::from(first) + 1), split(stream.len().max(1)));
 }
 
 /// Reads one line of the control socket.
@@ -166,6 +190,7 @@ mod tests {
             super::metrics_request(&octets);
             super::kernel_log(&octets);
             super::packet(&octets);
+            super::tls_frames(&octets);
         }
 
         #[test]

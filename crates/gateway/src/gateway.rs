@@ -2,7 +2,7 @@
 
 use crate::driver::{self, Driver};
 use crate::engine::{
-    self, Admission, Engine, HeldSyns, Host, Kind, LinkSocket, Listener, RelaySet,
+    self, Admission, Engine, HeldSyns, Host, Kind, LinkSocket, Listener, RelaySet, TlsLink,
 };
 use crate::enrolment::Registrations;
 use crate::forward::Forwarding;
@@ -15,12 +15,13 @@ use crate::sharded::ShardedHub;
 use crate::single::SingleGateway;
 use crate::state::State;
 use crate::syn_gate::{self, ActiveGate};
+use crate::tls::{self, TlsServer};
 use crate::upgrade::Upgrade;
 use crate::{
     Config, Deprecated, Error, HubSection, InterceptSection, LinkSection, PathSection, QuicMode,
     Report, Role, SourceMode, Stop, SystemEntropy, TerminalSection, privileges,
 };
-use relay::{Control, Part, RelayConfig, Security};
+use relay::{Control, Entropy, Part, RelayConfig, Security};
 use rt::Clock;
 use std::collections::BTreeSet;
 use std::io;
@@ -38,6 +39,8 @@ pub struct Addresses {
     pub socks5: Vec<SocketAddr>,
     /// For HTTP CONNECT.
     pub connect: Vec<SocketAddr>,
+    /// For TLS from terminals.
+    pub tls: Option<SocketAddr>,
     /// For DNS, by TCP and UDP.
     pub dns: Vec<SocketAddr>,
     /// For intercepted connections.
@@ -71,6 +74,8 @@ pub struct Gateway {
     pub(crate) active_gate: Option<ActiveGate>,
     /// Keys that a hub's terminals register.
     pub(crate) registrations: Registrations,
+    /// The TLS server of a hub.
+    pub(crate) tls: Option<TlsServer>,
     role: &'static str,
     controller: Control,
 }
@@ -209,13 +214,31 @@ pub(crate) fn report_of(
     }
 }
 
+/// Lets the sockets of a terminal's paths use TLS, if that is configured.
+fn set_tls(
+    driver: &Driver,
+    config: &Config,
+    section: &TerminalSection,
+    sockets: &mut [LinkSocket],
+) -> Result<(), Error> {
+    let Some(tls) = &section.tls else { return Ok(()) };
+    let mut host = driver.host()?;
+    for (path, socket) in config.effective_paths().iter().zip(sockets) {
+        let mut random = [0; 4];
+        SystemEntropy.fill(&mut random);
+        socket.set_tls(TlsLink::open(&mut host, path, tls, u32::from_be_bytes(random))?);
+    }
+    Ok(())
+}
+
 fn open_terminal(
     driver: Driver,
     config: &Config,
     section: &TerminalSection,
-    sockets: Vec<LinkSocket>,
+    mut sockets: Vec<LinkSocket>,
     mut addresses: Addresses,
 ) -> Result<Gateway, Error> {
+    set_tls(&driver, config, section, &mut sockets)?;
     let mut listeners = Vec::new();
     for (key, kind, wanted) in proxies(section) {
         let bound = match kind {
@@ -280,6 +303,7 @@ fn open_terminal(
         is_replaced: false,
         active_gate,
         registrations: Registrations::default(),
+        tls: None,
         role: "terminal",
         controller,
     })
@@ -290,9 +314,11 @@ fn open_hub(
     config: &Config,
     section: &HubSection,
     mut sockets: Vec<LinkSocket>,
-    addresses: Addresses,
+    mut addresses: Addresses,
 ) -> Result<Gateway, Error> {
     let interception = open_hub_rules(section)?;
+    let tls = open_tls(section, addresses.link)?;
+    addresses.tls = tls.as_ref().map(TlsServer::address);
     let controller = config.link.controller;
     let socket = sockets.pop().ok_or(Error::NoPeer)?;
     let security = (config.keys()?, Part::default());
@@ -314,9 +340,21 @@ fn open_hub(
         is_replaced: false,
         active_gate: None,
         registrations: Registrations::new(config.registered_keys()),
+        tls,
         role: "hub",
         controller,
     })
+}
+
+/// Starts the TLS server that `section` needs, for the link socket at `link`.
+pub(crate) fn open_tls(
+    section: &HubSection,
+    link: Option<SocketAddr>,
+) -> Result<Option<TlsServer>, Error> {
+    let (Some(tls), Some(link)) = (&section.tls, link) else { return Ok(None) };
+    let settings = tls::hub_settings(tls.certificate.as_ref()).map_err(Error::Certificate)?;
+    let started = TlsServer::start(tls.listen, settings, link);
+    started.map(Some).map_err(|source| listen("tls.listen", tls.listen, source))
 }
 
 /// Installs the rules for servers' packets that `section` needs.

@@ -150,6 +150,9 @@ fn named(config: &Config) -> Vec<(&'static str, SocketAddr)> {
         let dns = section.dns.iter().flat_map(|dns| &dns.listen);
         all.extend(dns.map(|&address| ("dns.listen", address)));
     }
+    if let Role::Hub(section) = &config.role {
+        all.extend(section.tls.iter().map(|tls| ("tls.listen", tls.listen)));
+    }
     all.extend(config.metrics.map(|address| ("metrics.listen", address)));
     all
 }

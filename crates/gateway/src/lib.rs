@@ -74,6 +74,7 @@ mod single;
 mod state;
 mod stop;
 mod syn_gate;
+mod tls;
 mod upgrade;
 
 pub use check::{Warning, check};
@@ -84,7 +85,8 @@ pub use config::{
     ForwardTcp, HealthSection, HubAddress, HubSection, InterceptSection, KeySource, Limits,
     LinkSection, LogFormat, LogLevel, LogSection, Marking, Mistake, NoiseSection, PathSection,
     PeerKey, PlanSection, QuicMode, ResolverSection, Role, SecuritySection, ShareLimits,
-    SingleSection, SourceMode, TerminalEntry, TerminalSection, WhenFail, WhenFull,
+    SingleSection, SourceMode, TerminalEntry, TerminalSection, TlsCertificate, TlsListen,
+    TlsSection, WhenFail, WhenFull,
 };
 pub use error::Error;
 pub use forward::ForwardError;

@@ -51,6 +51,7 @@ pub(crate) fn needed(config: &Config) -> Vec<(Capability, &'static str)> {
         }
         Role::Single(_) => needed.push((Capability::CAP_NET_ADMIN, "[single]")),
         Role::Hub(section) => {
+            ports.extend(section.tls.iter().map(|tls| tls.listen.port()));
             if section.source == SourceMode::Client {
                 needed.push((Capability::CAP_NET_ADMIN, "hub.source"));
             }

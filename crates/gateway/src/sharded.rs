@@ -19,6 +19,7 @@ use crate::report::Report;
 use crate::service::{Service, handed};
 use crate::shards::{Shard, Shards, Threads, add_report};
 use crate::stop::Asked;
+use crate::tls::TlsServer;
 use crate::{Config, Error, KeyError, Role, Stop, SystemEntropy, reload};
 use relay::{Entropy, Keys, Part, PublicKey, Security};
 use rt::Clock;
@@ -44,6 +45,7 @@ pub struct ShardedHub {
     interception: Option<Interception>,
     registrations: Registrations,
     own_key: PublicKey,
+    _tls: Option<TlsServer>,
 }
 
 impl ShardedHub {
@@ -72,6 +74,7 @@ impl ShardedHub {
         let metrics = observer.metrics_address();
         driver.set_observer(observer)?;
         let interception = gateway::open_hub_rules(section)?;
+        let tls = gateway::open_tls(section, link)?;
         let all = keys_of_shards(config)?;
         let own_key = all.first().map(|keys| keys.public()).ok_or(Error::Shards)?;
         let seed = u64::from_be_bytes(random());
@@ -90,7 +93,8 @@ impl ShardedHub {
         driver.watch_requests(threads.up())?;
         gateway::log_control(config);
         gateway::log_promises(config, section);
-        let addresses = Addresses { link, metrics, ..Addresses::default() };
+        let listens = tls.as_ref().map(TlsServer::address);
+        let addresses = Addresses { link, metrics, tls: listens, ..Addresses::default() };
         tracing::info!(?addresses, shards = section.shards, "hub");
         Ok(Self {
             config: config.clone(),
@@ -103,6 +107,7 @@ impl ShardedHub {
             interception,
             registrations: Registrations::new(config.registered_keys()),
             own_key,
+            _tls: tls,
         })
     }
 

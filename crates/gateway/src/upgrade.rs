@@ -10,6 +10,7 @@
 //! associations.
 
 use crate::service::handover::{Passed, Starting};
+use crate::tls::TlsServer;
 use crate::{Gateway, privileges};
 use rt::Clock;
 use std::io;
@@ -93,6 +94,7 @@ impl Gateway {
             passed.datagrams.extend(descriptor.map(|descriptor| (number, descriptor)));
         }
         passed.listeners = self.engine.listening_descriptors();
+        passed.listeners.extend(self.tls.iter().map(TlsServer::listener));
         let interception = self.interception.as_ref();
         passed.filters = interception.and_then(|one| one.filter()).into_iter().collect();
         privileges::keep_over_exec();
@@ -120,6 +122,7 @@ impl Gateway {
         let connections = self.engine.connections();
         let channels = std::mem::take(&mut process.channels);
         self.engine.hand_over(now, DRAIN_LIMIT, channels);
+        self.tls.iter().for_each(TlsServer::stop_accepting);
         self.rules = None;
         if let Some(interception) = self.interception.take() {
             interception.leave();

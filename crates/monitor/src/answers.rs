@@ -164,6 +164,8 @@ pub struct Terminal {
     pub terminal: String,
     /// Address of the peer gateway.
     pub address: String,
+    /// What carries the datagrams: `udp` or `tls`.
+    pub carrier: String,
     /// Whether there is a session.
     pub connected: bool,
     /// State of the path for new connections.

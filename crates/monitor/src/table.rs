@@ -185,6 +185,7 @@ pub(crate) fn state(terminal: &Terminal) -> String {
         (None, Some(silent)) if silent > 30.0 => format!("silent {}", time(silent)),
         (None, Some(_) | None) => match terminal.health.as_deref() {
             Some(health @ ("recovering" | "poor")) => health.into(),
+            Some(_) | None if terminal.carrier == "tls" => "by TLS".into(),
             Some(_) | None => "connected".into(),
         },
     }

@@ -12,6 +12,7 @@
 //! program is missing, a test reports this and is skipped.
 
 mod auto;
+mod carrier;
 mod confirm;
 mod crowd;
 mod ends;

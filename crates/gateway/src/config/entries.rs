@@ -302,13 +302,14 @@ fn share_entries(all: &mut Entries, table: &str, share: ShareLimits) {
 }
 
 fn terminal_entries(all: &mut Entries, section: &TerminalSection) {
-    let TerminalSection { name, accept, socks5, connect, intercept, dns } = section;
+    let TerminalSection { name, accept, socks5, connect, intercept, dns, tls } = section;
     put(all, "role", "terminal".into());
     put(all, "name", name.clone());
     accept_entries(all, accept);
     put(all, "socks5.listen", list(socks5));
     put(all, "connect.listen", list(connect));
     dns_entries(all, dns.as_ref());
+    put(all, "tls", optional(tls.as_ref(), "none"));
     let Some(section) = intercept else {
         put(all, "intercept", "none".into());
         return;
@@ -393,9 +394,11 @@ fn hub_entries(all: &mut Entries, section: &HubSection) {
         classes,
         marking,
         name_servers,
+        tls,
     } = section;
     put(all, "role", "hub".into());
     put(all, "dns.servers", list(name_servers));
+    put(all, "tls", optional(tls.as_ref(), "none"));
     put(all, "hub.shards", shards.to_string());
     put(all, "mac.socket", optional(mac.as_ref().map(|path| path.display()), "none"));
     put(all, "hub.id", id.clone());

@@ -105,18 +105,19 @@ fn path_like(old: &PathSection, new: &[PathSection]) -> PathSection {
 
 fn terminal(old: &TerminalSection, new: &TerminalSection) -> TerminalSection {
     // The forwarder keeps its sockets and its cache.
-    let TerminalSection { name: _, accept, socks5, connect, intercept, dns: _ } = new.clone();
+    let TerminalSection { name: _, accept, socks5, connect, intercept, dns: _, tls: _ } =
+        new.clone();
     let intercept: Option<InterceptSection> = intercept;
-    let (name, dns) = (old.name.clone(), old.dns.clone());
-    TerminalSection { name, accept, socks5, connect, intercept, dns }
+    let (name, dns, tls) = (old.name.clone(), old.dns.clone(), old.tls.clone());
+    TerminalSection { name, accept, socks5, connect, intercept, dns, tls }
 }
 
 fn hub(old: &HubSection, new: &HubSection, same_security: bool) -> HubSection {
     // The new list is for the other security suite: its terminals have no keys, or keys that this
     // hub does not check.
-    let shards = old.shards;
+    let (shards, tls) = (old.shards, old.tls.clone());
     if !same_security {
-        return HubSection { terminals: old.terminals.clone(), shards, ..new.clone() };
+        return HubSection { terminals: old.terminals.clone(), shards, tls, ..new.clone() };
     }
     let terminals = new.terminals.iter().map(|entry| {
         let before = old.terminals.iter().find(|before| before.name == entry.name);
@@ -124,7 +125,7 @@ fn hub(old: &HubSection, new: &HubSection, same_security: bool) -> HubSection {
         TerminalEntry { memory, ..entry.clone() }
     });
     let mac = if shards > 1 { &old.mac } else { &new.mac };
-    HubSection { terminals: terminals.collect(), shards, mac: mac.clone(), ..new.clone() }
+    HubSection { terminals: terminals.collect(), shards, tls, mac: mac.clone(), ..new.clone() }
 }
 
 /// Returns the keys whose values differ between `old` and `new`, and whether `merged` has the new

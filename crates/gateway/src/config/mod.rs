@@ -46,6 +46,7 @@ mod share;
 mod single;
 mod summary;
 mod terminals;
+mod tls;
 mod values;
 
 pub use fail::{FailSection, WhenFail};
@@ -79,6 +80,7 @@ pub(crate) use shards::shard_of;
 pub(crate) use share::Terms;
 pub use share::{Enrolment, ShareLimits, TerminalEntry};
 pub use single::SingleSection;
+pub use tls::{TlsCertificate, TlsListen, TlsSection};
 
 /// The configuration of a gateway.
 #[derive(Clone, Debug)]
@@ -198,6 +200,8 @@ pub struct TerminalSection {
     pub intercept: Option<InterceptSection>,
     /// DNS forwarder; `None`: there is none.
     pub dns: Option<DnsSection>,
+    /// TLS where UDP does not work; `None`: never.
+    pub tls: Option<TlsSection>,
 }
 
 /// Transparent interception at a terminal.
@@ -270,6 +274,8 @@ pub struct HubSection {
     pub marking: Marking,
     /// Name servers that answer terminals' DNS forwarders; empty: those are refused.
     pub name_servers: Vec<SocketAddr>,
+    /// TLS from terminals; `None`: not accepted.
+    pub tls: Option<TlsListen>,
 }
 
 /// The source address of connections to servers.
@@ -360,6 +366,7 @@ impl Default for HubSection {
             classes: Vec::new(),
             marking: Marking::default(),
             name_servers: Vec::new(),
+            tls: None,
         }
     }
 }

@@ -9,7 +9,9 @@ use super::{
     LinkSection, Marking, ResolverSection, Role, SecuritySection, SourceMode, TerminalEntry,
     TerminalSection, terminal_of,
 };
-use super::{accept, dns, fail, forward, limits, paths, plans, quic, reach, resolver, terminals};
+use super::{
+    accept, dns, fail, forward, limits, paths, plans, quic, reach, resolver, terminals, tls,
+};
 use crate::intercept::Prefix;
 use relay::Control;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -288,6 +290,7 @@ fn read_terminal(
         None => Some(None),
     };
     let dns = dns::read_forwarder(reader, top);
+    let tls = tls::read_terminal(reader, top);
     let terminal = TerminalSection {
         name: name?,
         accept: accept?,
@@ -295,6 +298,7 @@ fn read_terminal(
         connect: connect?,
         intercept: intercept?,
         dns: dns?,
+        tls: tls?,
     };
     let listeners = terminal.socks5.len() + terminal.connect.len();
     if listeners > MAX_PROXY_LISTENERS {
@@ -378,7 +382,8 @@ fn read_hub(
     // loopback serves only its own machine.
     let guarded = link.is_some_and(|link| !link.listen.ip().is_loopback());
     let name_servers = dns::read_servers(reader, top)?;
-    let usual = HubSection { guarded, name_servers, ..HubSection::default() };
+    let tls = tls::read_hub(reader, top, link.map(|link| link.listen))?;
+    let usual = HubSection { guarded, name_servers, tls, ..HubSection::default() };
     let plans = plans::read_plans(reader, top, link);
     let classes = plans::read_classes(reader, top);
     let known = plans.as_deref().unwrap_or_default();
@@ -420,6 +425,7 @@ fn read_hub(
         classes: classes?,
         marking: marking?,
         name_servers: usual.name_servers,
+        tls: usual.tls,
     })
 }
 

@@ -139,6 +139,9 @@ fn terminal(
     for address in section.dns.iter().flat_map(|dns| &dns.listen) {
         writeln!(f, "DNS forwarder on {address}")?;
     }
+    if let Some(tls) = &section.tls {
+        writeln!(f, "the link can use TLS: {tls}")?;
+    }
     if let Some(intercept) = &section.intercept {
         writeln!(f, "TCP connections from {} are intercepted", intercept.interfaces.join(", "))?;
         if !intercept.include.is_empty() || !intercept.include_ports.is_empty() {
@@ -175,6 +178,9 @@ fn terminal(
 
 fn hub(f: &mut fmt::Formatter<'_>, section: &HubSection, link: &LinkSection) -> fmt::Result {
     writeln!(f, "hub, on {}", link.listen)?;
+    if let Some(tls) = &section.tls {
+        writeln!(f, "TLS from terminals {tls}")?;
+    }
     match section.source {
         SourceMode::Own => writeln!(f, "servers see the hub's address")?,
         SourceMode::Client => writeln!(f, "servers see the client's address")?,

@@ -323,7 +323,7 @@ fn unknown_keys_are_reported_with_the_known_ones() {
         "g.toml:3: sekurity: found an unknown key, expected one of accept, \
          accept_rule, connect, control, dns, fail, forward, health, intercept, limits, link, log, \
          metrics, name, optional, path, private_key, private_key_file, resolver, role, security, \
-         socks5, state, user"
+         socks5, state, tls, user"
     );
     assert_eq!(
         error_for(HUB, "rate_up", "rate_upp"),
@@ -335,7 +335,7 @@ fn unknown_keys_are_reported_with_the_known_ones() {
         error_for(HUB, "[link]", "[socks5]\nlisten = \"127.0.0.1:1080\"\n[link]"),
         "g.toml:3: socks5: found an unknown key, expected one of class, \
          control, dns, forward, hub, limits, link, log, mac, metrics, optional, plan, private_key, \
-         private_key_file, resolver, role, security, state, terminal, user"
+         private_key_file, resolver, role, security, state, terminal, tls, user"
     );
 }
 

@@ -4,15 +4,18 @@ use super::{Diagnosis, Status};
 use crate::config::LinkSection;
 use crate::enrolment::exchange::{Response, exchange, socket_to, unless_transient, wait};
 use crate::enrolment::register::addresses;
-use crate::{Config, PathSection, driver};
+use crate::{Config, PathSection, Role, TerminalSection, driver};
 use relay::Security;
 use rt::Clock;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
 use units::Span;
 
 /// Time for a response to a Hello, and for one to a datagram of another version.
 const LIMITS: [Span; 2] = [Span::from_secs(5), Span::from_secs(3)];
+/// Time for a response by TCP.
+const TLS_LIMIT: Duration = Duration::from_secs(5);
 /// Interval of the datagrams of another version.
 const INTERVAL: Span = Span::from_secs(1);
 /// A datagram of the last version that the header can have: a hub responds to it without a key
@@ -27,6 +30,26 @@ pub(super) fn check(diagnosis: &mut Diagnosis, config: &Config) {
     for path in config.effective_paths() {
         mtu(diagnosis, &path);
         check_path(diagnosis, &path);
+        if let Role::Terminal(TerminalSection { tls: Some(tls), .. }) = &config.role {
+            check_tls(diagnosis, &path, tls.port);
+        }
+    }
+}
+
+/// Connects to the hub's TCP port for TLS.
+fn check_tls(diagnosis: &mut Diagnosis, path: &PathSection, port: u16) {
+    let Some(Ok(found)) = path.link.peer.as_ref().map(addresses) else { return };
+    let Some(address) = found.first().map(|first| SocketAddr::new(first.ip(), port)) else {
+        return;
+    };
+    match TcpStream::connect_timeout(&address, TLS_LIMIT) {
+        Ok(_) => diagnosis.add("tls", Status::Ok, format!("{address} accepts connections")),
+        Err(error) => diagnosis.advise(
+            "tls",
+            Status::Warning,
+            format!("{address}: {error}"),
+            "check that the hub has [tls], and that its firewall permits this TCP port",
+        ),
     }
 }
 
@@ -99,7 +122,8 @@ fn check_path(diagnosis: &mut Diagnosis, path: &PathSection) {
             format!("{hub} does not respond"),
             format!(
                 "check that the hub runs, that its firewall and the networks between let UDP port \
-                 {} pass in both directions, and that the address is right: ping {}",
+                 {} pass in both directions, and that the address is right: ping {}; where a \
+                 network blocks UDP, [tls] helps",
                 address.port(),
                 address.ip()
             ),

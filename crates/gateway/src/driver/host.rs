@@ -4,7 +4,10 @@ use super::route;
 use super::shards::ShardPlace;
 use super::tcp::KernelTcp;
 use super::udp::KernelUdp;
-use crate::engine::{DatagramSocket, Host, LocalAddress, Route, Socket, SocketId, Source};
+use crate::engine::{
+    DatagramSocket, Host, LocalAddress, Route, Socket, SocketId, Source, TlsRoute, TlsTunnel,
+};
+use crate::tls::KernelTunnel;
 use crate::{host, intercept};
 use mio::unix::SourceFd;
 use mio::{Interest, Registry};
@@ -75,6 +78,10 @@ impl Host for KernelHost {
             Some(place) => Ok(Box::new(place.bind(address, interface)?)),
             None => Ok(Box::new(KernelUdp::bind(address, interface)?)),
         }
+    }
+
+    fn open_tls(&mut self, route: &TlsRoute, local: SocketAddr) -> io::Result<Box<dyn TlsTunnel>> {
+        Ok(Box::new(KernelTunnel::open(route, local)?))
     }
 
     fn source_for(&self, destination: SocketAddr) -> Option<IpAddr> {

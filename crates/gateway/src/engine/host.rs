@@ -121,6 +121,12 @@ pub(crate) trait Host: fmt::Debug + Send {
         interface: Option<&str>,
     ) -> io::Result<Box<dyn DatagramSocket>>;
 
+    /// Begins to connect by TLS, for the datagrams of the socket of this host at `local`.
+    ///
+    /// # Errors
+    /// Those that are known at once.
+    fn open_tls(&mut self, route: &TlsRoute, local: SocketAddr) -> io::Result<Box<dyn TlsTunnel>>;
+
     /// Returns the address from which the routes have datagrams to `destination` sent.
     fn source_for(&self, destination: SocketAddr) -> Option<IpAddr>;
 
@@ -336,6 +342,40 @@ pub(crate) trait DatagramSocket: fmt::Debug + Send {
 
     /// The kernel's descriptor, to be kept by a service manager, where there is one.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
+}
+
+/// Where a TLS connection leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TlsRoute {
+    /// The hub's address and TCP port.
+    pub(crate) hub: SocketAddr,
+    /// The source address, which may be unspecified.
+    pub(crate) source: IpAddr,
+    /// The interface to use, where one is configured.
+    pub(crate) interface: Option<String>,
+    /// The name that is sent in the clear (SNI), if one is.
+    pub(crate) server_name: Option<String>,
+}
+
+/// The state of a TLS connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TlsState {
+    /// The handshakes of TCP and TLS are not complete.
+    Connecting,
+    /// It carries datagrams.
+    Open,
+    /// It has ended, or was not established.
+    Closed,
+}
+
+/// A TLS connection to a hub that passes datagrams to and from a socket of this host. It ends when
+/// this is dropped.
+pub(crate) trait TlsTunnel: fmt::Debug + Send {
+    /// Returns the address of this host to which the socket sends datagrams for the hub.
+    fn address(&self) -> SocketAddr;
+
+    /// Returns its state. The socket becomes readable when it changes.
+    fn state(&self) -> TlsState;
 }
 
 /// A descriptor that is kept so that one more can be had when the process has no other left.

@@ -51,7 +51,8 @@ pub(crate) use accept::listener::{Kind, Listener};
 pub(crate) use connect::terminal_admission::Admission;
 pub(crate) use host::{
     Close, DatagramSocket, Delivered, Descriptors, HeldSyns, Host, ListenSocket, LocalAddress,
-    Readiness, Reserve, Route, Sent, Socket, SocketId, Source, TcpSocket,
+    Readiness, Reserve, Route, Sent, Socket, SocketId, Source, TcpSocket, TlsRoute, TlsState,
+    TlsTunnel,
 };
 #[cfg(any(test, feature = "simulation"))]
 pub(crate) use lifecycle::held::Held;
@@ -62,6 +63,7 @@ pub(crate) use machine::Machine;
 pub(crate) use peers::link_socket::LinkSocket;
 pub(crate) use peers::paths::PathPlan;
 pub(crate) use peers::relay_set::RelaySet;
+pub(crate) use peers::tls_link::TlsLink;
 pub(crate) use platform::Platform;
 pub(crate) use resolver::Lookups;
 pub(crate) use terminal::MAX_LISTENERS;

@@ -354,6 +354,10 @@ impl<R: Role> Machine for Pair<R> {
         // streams of the next one open.
         self.events(now);
         self.core.relays.review(now);
+        let Core { relays, host, .. } = &mut self.core;
+        for (number, link_socket) in self.link_sockets.iter_mut().enumerate() {
+            link_socket.review_carrier(relays, &mut **host, now, number);
+        }
         // A process that was replaced opens no streams, and two Hellos of one terminal at a time
         // would end each other's association.
         while !self.is_replaced

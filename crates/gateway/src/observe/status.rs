@@ -193,6 +193,8 @@ pub struct TerminalStatus {
     pub terminal: String,
     /// Address of the peer gateway.
     pub address: String,
+    /// What carries the datagrams: `udp`, or `tls`.
+    pub carrier: &'static str,
     /// Health of a terminal's path, for new connections: `well`, `recovering`, `poor` or `down`.
     pub health: Option<&'static str>,
     /// Failures of a terminal's path.

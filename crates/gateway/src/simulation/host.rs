@@ -9,7 +9,7 @@ use super::udp::MemoryUdp;
 use crate::Limits;
 use crate::engine::{
     Close, DatagramSocket, Descriptors, HeldSyns, Host, ListenSocket, LocalAddress, Platform,
-    Reserve, Route, Socket, SocketId, Source, TcpSocket,
+    Reserve, Route, Socket, SocketId, Source, TcpSocket, TlsRoute, TlsTunnel,
 };
 use crate::intercept::{ReceiveStatus, Syn};
 use crate::report::UdpCounters;
@@ -88,6 +88,10 @@ impl Host for MemoryHost {
         net.sockets.push(Datagrams::new(self.node, address));
         let counters = UdpCounters::default();
         Ok(Box::new(MemoryUdp { net: self.net.clone(), node: self.node, number, counters }))
+    }
+
+    fn open_tls(&mut self, _: &TlsRoute, _: SocketAddr) -> io::Result<Box<dyn TlsTunnel>> {
+        Err(io::Error::from(io::ErrorKind::Unsupported))
     }
 
     fn source_for(&self, destination: SocketAddr) -> Option<IpAddr> {

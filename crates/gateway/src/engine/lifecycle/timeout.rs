@@ -1,5 +1,6 @@
 //! Timeouts of an engine.
 
+use crate::engine::LinkSocket;
 use crate::engine::pair::{Pair, Role};
 use units::{Instant, Span};
 
@@ -25,6 +26,9 @@ impl<R: Role> Pair<R> {
             .min(self.addresses.due());
         if let Some(deadline) = self.core.deadlines.next() {
             due = due.min(deadline);
+        }
+        if let Some(again) = self.link_sockets.iter().filter_map(LinkSocket::poll_timeout).min() {
+            due = due.min(again);
         }
         if let Some(again) = self.role.poll_timeout(&self.core, now) {
             due = due.min(again);

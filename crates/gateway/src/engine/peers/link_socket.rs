@@ -6,9 +6,10 @@
 //!     └─────this host has lost the address──▶ absent ──it has it again──▶ bound
 //! ```
 
-use crate::engine::host::{DatagramSocket, Host, Sent, SocketId, Source};
+use crate::engine::host::{DatagramSocket, Delivered, Host, Sent, SocketId, Source};
 use crate::engine::peers::outgoing::Outgoing;
 use crate::engine::peers::relay_set::RelaySet;
+use crate::engine::peers::tls_link::TlsLink;
 use crate::report::UdpCounters;
 use crate::{HubAddress, PathSection};
 use std::io;
@@ -29,6 +30,8 @@ pub(crate) struct LinkSocket {
     place: SocketBinding,
     /// The socket, while it is bound.
     udp: Option<Box<dyn DatagramSocket>>,
+    /// TLS in place of UDP, where it is configured.
+    tls: Option<Box<TlsLink>>,
     /// The host does not have the source address.
     absent: bool,
     pub(crate) readable: bool,
@@ -100,7 +103,13 @@ impl LinkSocket {
         };
         let (buffer, past) = (vec![0; BATCH], UdpCounters::default());
         let (absent, readable, watches_writable) = (false, true, false);
-        Ok(Self { place, udp, absent, readable, watches_writable, buffer, pending: None, past })
+        let (tls, pending) = (None, None);
+        Ok(Self { place, udp, tls, absent, readable, watches_writable, buffer, pending, past })
+    }
+
+    /// Uses `tls` while UDP does not work.
+    pub(crate) fn set_tls(&mut self, tls: TlsLink) {
+        self.tls = Some(Box::new(tls));
     }
 
     /// Whether datagrams can be sent and received.
@@ -141,11 +150,15 @@ impl LinkSocket {
         if let Some(udp) = &self.udp {
             all.add(udp.counters());
         }
+        if let Some(tls) = &self.tls {
+            all.add(tls.counters());
+        }
         all
     }
 
     /// Watches the socket as the source with this `number`.
     pub(crate) fn watch(&mut self, host: &mut dyn Host, number: usize) -> io::Result<()> {
+        self.tls.iter().try_for_each(|tls| tls.watch(host, number))?;
         let Some(udp) = &self.udp else { return Ok(()) };
         let source = Source::Datagrams(number);
         udp.neighbours().into_iter().try_for_each(|neighbour| host.watch(neighbour, source))?;
@@ -218,18 +231,45 @@ impl LinkSocket {
             if !self.readable {
                 return;
             }
-            let Some(udp) = &mut self.udp else { return };
-            let received = udp.receive(&mut |from, datagram, is_last| {
-                relays.handle_datagram(now, number, from, (datagram, is_last))
+            let tls = self.tls.as_mut().map(|tls| tls.receive(relays, now, number));
+            let udp = self.udp.as_mut().map(|udp| {
+                let tls = &mut self.tls;
+                udp.receive(&mut |from, datagram, is_last| {
+                    if tls.as_mut().is_some_and(|tls| tls.handle_udp(now, datagram)) {
+                        return Delivered::Unvalidated;
+                    }
+                    relays.handle_datagram(now, number, from, (datagram, is_last))
+                })
             });
-            self.readable = match received {
-                Ok(more) => more,
-                Err(error) => {
-                    tracing::warn!(%error, "receiving datagrams failed");
-                    false
-                }
-            };
+            self.readable = [tls, udp].into_iter().flatten().fold(false, |readable, received| {
+                readable
+                    | received.unwrap_or_else(|error| {
+                        tracing::warn!(%error, "receiving datagrams failed");
+                        false
+                    })
+            });
         }
+    }
+
+    /// Chooses between UDP and TLS.
+    pub(crate) fn review_carrier(
+        &mut self,
+        relays: &mut RelaySet,
+        host: &mut dyn Host,
+        now: Instant,
+        number: usize,
+    ) {
+        let (Some(tls), Some(hub)) = (&mut self.tls, relays.path_address(number)) else { return };
+        let answers = relays.is_path_answered(number);
+        if tls.review(now, host, (answers, hub), self.udp.as_mut()) {
+            self.pending = None;
+            relays.set_uses_tls(number, tls.is_used());
+        }
+    }
+
+    /// Returns when to call [`LinkSocket::review_carrier`].
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        self.tls.as_ref().and_then(|tls| tls.poll_timeout())
     }
 
     /// Sends what the pacer permits; true when there is more.
@@ -241,6 +281,10 @@ impl LinkSocket {
         number: usize,
     ) -> bool {
         let works = !self.absent && relays.has_destination(number);
+        if works && self.tls.as_ref().is_some_and(|tls| tls.is_used()) {
+            return self.transmit_by_tls(relays, now, number);
+        }
+        let works = works && self.tls.as_ref().is_none_or(|tls| tls.permits_udp());
         for _ in 0..TRANSMIT_BUDGET {
             let Some(udp) = self.udp.as_mut().filter(|_| works) else {
                 self.pending = None;
@@ -272,6 +316,19 @@ impl LinkSocket {
                     relays.on_emsgsize(number, destination, segment_size);
                 }
             }
+        }
+        true
+    }
+
+    /// As [`LinkSocket::transmit`], by TLS.
+    fn transmit_by_tls(&mut self, relays: &mut RelaySet, now: Instant, number: usize) -> bool {
+        for _ in 0..TRANSMIT_BUDGET {
+            let Some(tls) = &mut self.tls else { return false };
+            let most = tls.max_batch();
+            let Some(outgoing) = relays.poll_transmit(now, number, &mut self.buffer, most) else {
+                return false;
+            };
+            tls.send(&self.buffer[..outgoing.len], outgoing.segment_size);
         }
         true
     }

@@ -1,6 +1,7 @@
 //! The gateways at the other end of the satellite link: relays, the paths to them, and their UDP
 //! sockets.
 
+mod carrier;
 pub(crate) mod classes;
 pub(crate) mod closing_streams;
 pub(crate) mod family_watch;
@@ -12,3 +13,4 @@ pub(crate) mod paths;
 pub(crate) mod peer;
 pub(crate) mod relay_set;
 pub(crate) mod scheduler_notifier;
+pub(crate) mod tls_link;

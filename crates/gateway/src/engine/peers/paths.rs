@@ -62,6 +62,8 @@ pub(crate) struct Path {
     handshake_log: HandshakeLog,
     /// Whether its socket is bound.
     pub(crate) bound: bool,
+    /// Whether its datagrams are carried by TLS.
+    pub(crate) uses_tls: bool,
 }
 
 impl Path {
@@ -124,6 +126,7 @@ impl Paths {
                 name,
                 handshake_log,
                 bound: true,
+                uses_tls: false,
             });
         }
         let mut make = RelayMaker::new(entropy);

@@ -435,6 +435,15 @@ impl RelaySet {
         }
     }
 
+    /// Notes whether a terminal's path uses TLS.
+    pub(crate) fn set_uses_tls(&mut self, number: usize, uses_tls: bool) {
+        if let Side::Terminal(paths) = &mut self.side
+            && let Some(path) = paths.all.get_mut(number)
+        {
+            path.uses_tls = uses_tls;
+        }
+    }
+
     /// Returns the best health of a terminal's paths apart from delay and loss.
     pub(crate) fn answers(&self) -> HealthState {
         match &self.side {

@@ -13,6 +13,9 @@ pub(super) const EACH: &[Each] = &[
         "Whether new connections use the path (1) or not (0), at terminals.",
         |t| t.health.map(|health| if health == "well" { 1.0 } else { 0.0 }),
     ),
+    ("bentpipe_terminal_uses_tls", Gauge, "Whether TLS (1) or UDP (0) carries the link.", |t| {
+        num(u64::from(t.carrier == "tls"))
+    }),
     ("bentpipe_terminal_failures_total", Counter, "Failures of the path, at terminals.", |t| {
         t.health.map(|_| t.failures as f64)
     }),

@@ -6,6 +6,7 @@ use crate::engine::lifecycle::view::Taps;
 use crate::engine::peers::naming::{hub_name, is_same, plain};
 use crate::engine::peers::paths::Path;
 use crate::observe::{AssociationCounters, PathCounters, ReportStatus, TerminalStatus};
+use crate::tls;
 use relay::{PathReport, PeerId, Relay, Statistics, Tap, Tapped};
 use std::net::SocketAddr;
 use units::{BitRate, Instant, Span};
@@ -30,7 +31,12 @@ impl RelaySet {
             (Side::Hub(hub), Peer::Terminal(peer)) => match (hub.name(peer), hub.address(peer)) {
                 // Without keys the name is unauthenticated.
                 (Some(name), Some(address)) => {
-                    format!("{} ({peer}) at {}", name.escape_debug(), plain(address))
+                    let address = plain(address);
+                    let (address, carrier) = match tls::client_of(address) {
+                        Some(client) => (plain(client), " by TLS"),
+                        None => (address, ""),
+                    };
+                    format!("{} ({peer}) at {address}{carrier}", name.escape_debug())
                 }
                 (_, _) => peer.to_string(),
             },
@@ -62,6 +68,7 @@ impl RelaySet {
                     Some(TerminalStatus {
                         health: Some(paths.health_state(number).as_str()),
                         failures: paths.failures(number),
+                        carrier: carrier(path.uses_tls),
                         ..terminal(name.to_owned(), hub, now, relay, &unix)?
                     })
                 });
@@ -77,11 +84,14 @@ impl RelaySet {
                     if peers.iter().any(is_same) {
                         return None;
                     }
-                    let address = plain(hub.address(peer)?).to_string();
+                    let address = plain(hub.address(peer)?);
+                    let client = tls::client_of(address);
+                    let address = plain(client.unwrap_or(address)).to_string();
                     let standing = hub.standing(peer);
                     let (relay, number) = hub.path(peer)?;
                     let seen = terminal(name, address, now, (relay, number), &unix)?;
                     Some(TerminalStatus {
+                        carrier: carrier(client.is_some()),
                         plan: standing.plan,
                         share_bits_per_second: shares.get(&peer).copied(),
                         committed_bits_per_second: standing.committed.map(BitRate::as_bps),
@@ -217,6 +227,11 @@ impl Taps for RelaySet {
     }
 }
 
+/// Returns the name of a carrier in the status.
+fn carrier(is_tls: bool) -> &'static str {
+    if is_tls { "tls" } else { "udp" }
+}
+
 fn terminal(
     name: String,
     address: String,
@@ -233,6 +248,7 @@ fn terminal(
     Some(TerminalStatus {
         terminal: name,
         address,
+        carrier: carrier(false),
         health: None,
         failures: 0,
         connected: path.is_connected(),

@@ -1,0 +1,90 @@
+//! TLS where a network blocks UDP.
+
+use crate::network::{PATIENCE, Setup, TestNetwork, have, pause};
+use crate::programs::nginx;
+use std::fs;
+use std::io::{Read, Write};
+use std::process::Command;
+use std::time::Duration;
+use testbed::Host;
+use testbed::addresses::SERVER;
+
+/// Drops all UDP between `host` and others.
+const BLOCK: &str = "table inet blocked {
+    chain in { type filter hook input priority 0; iifname != \"lo\" meta l4proto udp drop; }
+    chain out { type filter hook output priority 0; oifname != \"lo\" meta l4proto udp drop; }
+}";
+
+fn nft(host: &Host, rules: &str) {
+    let mut command = Command::new("nft");
+    command.arg(rules);
+    let mut process = host.start(command).expect("nft is installed");
+    assert!(process.wait().expect("nft ends").success(), "{rules}");
+}
+
+/// Number of TLS connections that the hub has.
+fn tls_connections(network: &TestNetwork) -> usize {
+    let table = network.net.hub.run(|| fs::read_to_string("/proc/thread-self/net/tcp"));
+    let is_tls = |line: &&str| {
+        let mut fields = line.split_whitespace();
+        fields.nth(1).is_some_and(|local| local.ends_with(":01BB")) && fields.nth(1) == Some("01")
+    };
+    table.expect("a table of the kernel").lines().filter(is_tls).count()
+}
+
+#[test]
+fn tls_carries_the_link_while_udp_is_blocked() {
+    if !have(&["nginx", "curl", "nft"]) {
+        return;
+    }
+    let setup = Setup {
+        link: "delay 40ms rate 10mbit limit 2bdp",
+        rates: "rate_up = \"10mbit\"\nrate_down = \"10mbit\"\nround_trip = \"80ms\"",
+        terminal_tables: "[tls]\n",
+        hub_tables: "[tls]\n",
+        ..Setup::default()
+    };
+    let Some(network) = TestNetwork::build("carrier", &setup) else { return };
+    let _nginx = nginx(&network);
+    let content = network.file("large", 12_000_000);
+    let listener = network.listen(SERVER.0, 9000);
+    let clock = rt::Clock::new();
+    let echo = || {
+        let began = clock.now();
+        let mut client = network.connect(SERVER.0, 9000);
+        client.write_all(b"hello").unwrap();
+        let (mut server, _) = listener.accept().expect("a connection");
+        server.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut octets = [0; 5];
+        server.read_exact(&mut octets).unwrap();
+        server.write_all(&octets).unwrap();
+        client.read_exact(&mut octets).unwrap();
+        clock.now().since(began).as_secs_f64()
+    };
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| {
+            let args = ["-sSf", "--max-time", "90", "--output", "got", "http://10.3.0.2/large"];
+            network.run_on_client("curl", &args)
+        });
+        pause(Duration::from_secs(3));
+        assert_eq!(tls_connections(&network), 0);
+        nft(&network.net.hub, BLOCK);
+        let first = echo();
+        assert!(first < 5.0, "a new connection took {first} s");
+        assert!(!running.is_finished());
+        assert_eq!(tls_connections(&network), 1);
+        let output = running.join().expect("curl was run");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    });
+    assert!(fs::read(network.dir.join("got")).unwrap() == content, "not the file's octets");
+    nft(&network.net.hub, "delete table inet blocked");
+    let began = clock.now();
+    while tls_connections(&network) > 0 {
+        echo();
+        assert!(clock.now().since(began) < units::Span::from_secs(60), "TLS is still used");
+        pause(Duration::from_millis(200));
+    }
+    echo();
+    let (terminal, _) = network.finish();
+    assert_eq!(terminal["connections"]["lost_with_peer"], 0);
+}

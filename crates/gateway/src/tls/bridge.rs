@@ -1,0 +1,229 @@
+//! A TLS connection whose datagrams are passed to and from a UDP socket of this host.
+//!
+//! ```text
+//!   link socket ◀──UDP on loopback──▶ bridge ◀══TLS══▶ bridge ◀──UDP on loopback──▶ link socket
+//! ```
+//!
+//! While the TCP socket is full a bridge queues datagrams up to a limit. The kernel drops those beyond
+//! it, as a full queue of a network does.
+
+use super::frame::{Deframer, FrameError, LENGTH, MAX_DATAGRAM, length_field};
+use association::SEALED;
+use mio::net::{TcpStream, UdpSocket};
+use rustls::Connection;
+use socket2::{SockRef, Socket};
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::AsFd;
+use units::Span;
+
+/// Maximum octets of one TLS record, which is made of as many datagrams as wait.
+const RECORD: usize = 16 << 10;
+/// Maximum number of reads, and of records written, in one turn.
+const BUDGET: usize = 8;
+/// Unsent octets beyond which the TCP socket takes no more: 26 ms at 10 Mbit/s.
+const UNSENT: u32 = 32 << 10;
+/// Time after which a connection whose data is not acknowledged is closed.
+const USER_TIMEOUT: Span = Span::from_secs(15);
+/// Octets that wait for room in the TCP socket: 420 ms at 10 Mbit/s. A session that resumes at the rate
+/// of UDP fills it while TCP begins slowly; with less, the losses make the session begin again.
+const QUEUE: usize = 512 << 10;
+
+/// Receive buffer of the UDP socket, which bridges empty in each turn.
+const LOCAL_BUFFER: usize = 128 << 10;
+
+/// Why a connection has ended.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum BridgeError {
+    #[error("closed by the other side")]
+    Closed,
+    #[error(transparent)]
+    Tcp(#[from] io::Error),
+    #[error(transparent)]
+    Tls(#[from] rustls::Error),
+    #[error("not a gateway: {0}")]
+    Frame(#[from] FrameError),
+}
+
+/// Buffers of a thread, which all its bridges use in turn.
+#[derive(Debug)]
+pub(super) struct Scratch {
+    plain: Vec<u8>,
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self { plain: vec![0; RECORD + LENGTH + MAX_DATAGRAM] }
+    }
+}
+
+/// What a turn has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Turn {
+    /// There may be more to do without a further event.
+    pub(super) more: bool,
+    /// A sealed datagram was passed to the TLS connection. A hub seals only for terminals that it
+    /// has authenticated.
+    pub(super) sealed: bool,
+}
+
+/// A TLS connection and a connected UDP socket.
+#[derive(Debug)]
+pub(super) struct Bridge {
+    tls: Connection,
+    tcp: TcpStream,
+    udp: UdpSocket,
+    deframer: Deframer,
+    /// Frames that wait for room in the TCP socket.
+    queue: VecDeque<u8>,
+}
+
+impl Bridge {
+    pub(super) fn new(tls: Connection, tcp: TcpStream, udp: UdpSocket) -> Self {
+        Self { tls, tcp, udp, deframer: Deframer::default(), queue: VecDeque::new() }
+    }
+
+    /// Returns the sockets, for registration.
+    pub(super) fn sockets(&mut self) -> (&mut TcpStream, &mut UdpSocket) {
+        (&mut self.tcp, &mut self.udp)
+    }
+
+    pub(super) fn is_handshaking(&self) -> bool {
+        self.tls.is_handshaking()
+    }
+
+    /// Sends a datagram without content to the link socket, so that its loop wakes.
+    pub(super) fn wake(&self) {
+        let _ = self.udp.send(&[]);
+    }
+
+    /// Passes on what has arrived on either side, within the budget.
+    ///
+    /// # Errors
+    /// What has ended the connection.
+    pub(super) fn turn(&mut self, scratch: &mut Scratch) -> Result<Turn, BridgeError> {
+        let more_in = match self.receive(scratch) {
+            Ok(more) => more,
+            Err(error) => {
+                // An alert may say why.
+                let _ = self.tls.write_tls(&mut self.tcp);
+                return Err(error);
+            }
+        };
+        let (more_out, sealed) = self.transmit(scratch)?;
+        Ok(Turn { more: more_in || more_out, sealed })
+    }
+
+    /// TLS to UDP; true if there may be more.
+    fn receive(&mut self, scratch: &mut Scratch) -> Result<bool, BridgeError> {
+        for _ in 0..BUDGET {
+            match self.tls.read_tls(&mut self.tcp) {
+                Ok(0) => return Err(BridgeError::Closed),
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error.into()),
+            }
+            self.tls.process_new_packets()?;
+            loop {
+                match self.tls.reader().read(&mut scratch.plain) {
+                    Ok(0) => return Err(BridgeError::Closed),
+                    Ok(count) => {
+                        let udp = &self.udp;
+                        // What the link socket has no room for is lost, as by a full socket.
+                        let deliver = &mut |datagram: &[u8]| drop(udp.send(datagram));
+                        self.deframer.push(&scratch.plain[..count], deliver)?;
+                    }
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// UDP to TLS; whether there may be more, and whether a datagram was sealed.
+    fn transmit(&mut self, scratch: &mut Scratch) -> Result<(bool, bool), BridgeError> {
+        let mut sealed = false;
+        for _ in 0..BUDGET {
+            let has_room = self.flush()?;
+            if self.tls.is_handshaking() {
+                return Ok((false, sealed));
+            }
+            self.fill_queue(&mut scratch.plain, &mut sealed);
+            if !has_room || self.queue.is_empty() {
+                return Ok((false, sealed));
+            }
+            let record = self.queue.len().min(RECORD);
+            for (to, octet) in scratch.plain.iter_mut().zip(self.queue.drain(..record)) {
+                *to = octet;
+            }
+            self.tls.writer().write_all(&scratch.plain[..record])?;
+        }
+        Ok((true, sealed))
+    }
+
+    /// Writes what is encrypted; false if the TCP socket is full.
+    fn flush(&mut self) -> Result<bool, BridgeError> {
+        while self.tls.wants_write() {
+            match self.tls.write_tls(&mut self.tcp) {
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                // The connection is not established yet.
+                Err(error) if error.kind() == ErrorKind::NotConnected => return Ok(false),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Moves datagrams to the queue while it has room.
+    fn fill_queue(&mut self, room: &mut [u8], sealed: &mut bool) {
+        while self.queue.len() < QUEUE {
+            // An error belongs to an earlier datagram, or there is none.
+            let Ok(count) = self.udp.recv(room) else { return };
+            let datagram = &room[..count];
+            let Some(length) = length_field(datagram) else { continue };
+            *sealed |= datagram.first().is_some_and(|first| SEALED.contains(first));
+            self.queue.extend(length);
+            self.queue.extend(datagram);
+        }
+    }
+}
+
+/// Sets the options of a TCP socket that carries datagrams. The congestion control is BBR where the
+/// kernel permits it: random loss does not reduce its rate.
+///
+/// # Errors
+/// The kernel's, if the connection is gone already.
+pub(super) fn tune_tcp(socket: &impl AsFd) -> io::Result<()> {
+    let socket = SockRef::from(socket);
+    socket.set_tcp_nodelay(true)?;
+    socket.set_tcp_notsent_lowat(UNSENT)?;
+    socket.set_tcp_user_timeout(Some(std::time::Duration::from_nanos(USER_TIMEOUT.as_nanos())))?;
+    if let Err(error) = socket.set_tcp_congestion(b"bbr") {
+        tracing::debug!(%error, "the kernel's default congestion control carries TLS");
+    }
+    Ok(())
+}
+
+/// Opens a UDP socket that is connected from `local` to the link socket `peer`.
+///
+/// # Errors
+/// The kernel's.
+pub(super) fn local_udp(
+    local: std::net::SocketAddr,
+    peer: std::net::SocketAddr,
+) -> io::Result<UdpSocket> {
+    let socket = Socket::new(
+        socket2::Domain::for_address(local),
+        socket2::Type::DGRAM,
+        Some(socket2::Protocol::UDP),
+    )?;
+    socket.set_nonblocking(true)?;
+    socket.set_recv_buffer_size(LOCAL_BUFFER)?;
+    socket.bind(&local.into())?;
+    socket.connect(&peer.into())?;
+    Ok(UdpSocket::from_std(socket.into()))
+}

@@ -1,0 +1,113 @@
+//! What both ends of a TLS connection offer and accept.
+
+use super::certificate;
+use crate::TlsCertificate;
+use rustls::client::Resumption;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::version::TLS13;
+use rustls::{ClientConfig, DigitallySignedStruct, ServerConfig, SignatureScheme};
+use std::io;
+use std::sync::Arc;
+
+/// Protocols that middleboxes expect on port 443. What they name is not used.
+const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
+
+/// Returns the settings of a hub, with `certificate` or one that it signs itself.
+///
+/// # Errors
+/// If the files cannot be read, or do not fit together.
+pub(crate) fn of_hub(certificate: Option<&TlsCertificate>) -> io::Result<Arc<ServerConfig>> {
+    let (chain, key) = match certificate {
+        Some(files) => read(files)?,
+        None => {
+            let (own, key) = certificate::self_signed()
+                .map_err(|_| io::Error::other("no random octets for a certificate"))?;
+            (vec![own], key)
+        }
+    };
+    let builder = ServerConfig::builder_with_provider(provider()).with_protocol_versions(&[&TLS13]);
+    let builder = builder.map_err(io::Error::other)?.with_no_client_auth();
+    let mut config = builder.with_single_cert(chain, key).map_err(io::Error::other)?;
+    config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
+    // No state of a client outlives its connection.
+    config.send_tls13_tickets = 0;
+    Ok(Arc::new(config))
+}
+
+/// Returns the settings of a terminal.
+///
+/// # Errors
+/// If the cryptographic provider does not support TLS 1.3.
+pub(super) fn of_terminal() -> io::Result<Arc<ClientConfig>> {
+    let provider = provider();
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(&[&TLS13]);
+    let builder = builder.map_err(io::Error::other)?.dangerous();
+    let any = Arc::new(AnyCertificate { provider });
+    let mut config = builder.with_custom_certificate_verifier(any).with_no_client_auth();
+    config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
+    config.resumption = Resumption::disabled();
+    Ok(Arc::new(config))
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
+}
+
+fn read(
+    files: &TlsCertificate,
+) -> io::Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
+    let at = |file: &std::path::Path, error: rustls::pki_types::pem::Error| {
+        io::Error::other(format!("{}: {error}", file.display()))
+    };
+    let chain = CertificateDer::pem_file_iter(&files.certificate_file)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|error| at(&files.certificate_file, error))?;
+    let key = PrivateKeyDer::from_pem_file(&files.private_key_file)
+        .map_err(|error| at(&files.private_key_file, error))?;
+    Ok((chain, key))
+}
+
+/// Accepts any certificate: the hub is authenticated by the association, not by TLS.
+#[derive(Debug)]
+struct AnyCertificate {
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Err(rustls::Error::General("TLS 1.2 is not offered".into()))
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
