@@ -49,7 +49,8 @@ fn subcommands(help: &str) -> Vec<String> {
 fn examples(help: &str) -> Vec<Vec<String>> {
     let lines = help.lines().skip_while(|line| !line.starts_with("Example"));
     let examples = lines.filter_map(|line| {
-        let (_, line) = line.split_once("bentpipe ")?;
+        let (_, line) =
+            line.split_once("bentpipe ").or_else(|| line.split_once("bentpipe-lab "))?;
         let line = line.split("     ").next()?.split(" && ").next()?.split(" > ").next()?;
         Some(line.split_whitespace().map(str::to_owned).collect())
     });

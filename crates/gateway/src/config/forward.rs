@@ -3,7 +3,52 @@
 use super::items;
 use super::read::{read_bool, read_marking};
 use super::reader::{Item, Reader, Section};
-use super::{ForwardSection, ForwardTcp, values};
+use super::{Marking, values};
+use crate::intercept::{PortRange, Prefix};
+
+/// Packets that are forwarded unsplit, in addition to the relayed connections.
+#[derive(Clone, Debug, Default)]
+pub struct ForwardSection {
+    /// Identifies this gateway's entries in the kernel's tables.
+    pub id: String,
+    /// The TUN interface.
+    pub device: String,
+    /// The MTU of the TUN interface, bytes.
+    pub mtu: u32,
+    /// At a terminal, the clients' interfaces; `lan*` is allowed.
+    pub interfaces: Vec<String>,
+    /// Numbers of the protocols that are forwarded; empty: all.
+    pub protocols: Vec<u8>,
+    /// Destinations that are forwarded; empty: all.
+    pub include: Vec<Prefix>,
+    /// Destinations that are not forwarded.
+    pub exclude: Vec<Prefix>,
+    /// Ports of TCP and UDP that are forwarded; empty: all.
+    pub include_ports: Vec<PortRange>,
+    /// Ports of TCP and UDP that are not forwarded.
+    pub exclude_ports: Vec<PortRange>,
+    /// Protocols and ports that are refused with an ICMP message.
+    pub refuse: Vec<(u8, PortRange)>,
+    /// At a hub, the networks of its terminals.
+    pub networks: Vec<Prefix>,
+    /// Mark, routing table and rule priority, where they are not the defaults.
+    pub marking: Marking,
+    /// What is done to TCP connections among the packets.
+    pub tcp: ForwardTcp,
+}
+
+/// What a gateway does to TCP connections that it forwards unsplit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ForwardTcp {
+    /// Whether data of hosts on this side is acknowledged early, and repaired from here.
+    pub spoof: bool,
+    /// Memory for copies of their segments, bytes.
+    pub spoof_memory: u64,
+    /// Whether superseded acknowledgements are removed from the queue to the peer.
+    pub filter_acks: bool,
+    /// Whether acknowledgements to hosts on this side are regenerated and spaced.
+    pub space_acks: bool,
+}
 
 /// Memory for copies of segments, if the configuration does not have a value, bytes.
 const SPOOF_MEMORY: u64 = 64_000_000;
@@ -100,7 +145,7 @@ fn protocol(reader: &mut Reader<'_>, item: Item<'_>) -> Option<Vec<u8>> {
 }
 
 /// Reads one entry of `refuse`, such as `udp/443` or `tcp/8000-8080`.
-fn refused(reader: &mut Reader<'_>, item: Item<'_>) -> Option<(u8, crate::intercept::PortRange)> {
+fn refused(reader: &mut Reader<'_>, item: Item<'_>) -> Option<(u8, PortRange)> {
     let expected = format!("\"udp/\" or \"tcp/\" and {}", values::PORTS);
     item.parsed(reader, &expected, |text| match text.split_once('/')? {
         ("udp", ports) => Some((17, ports.parse().ok()?)),

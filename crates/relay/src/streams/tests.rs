@@ -1,6 +1,7 @@
 //! A peer that means no good: whatever it sends is an error or has a bound.
 
 use super::*;
+use crate::Class;
 use crate::frame::{Frame, StreamHead, Writer};
 use proptest::prelude::*;
 

@@ -3,6 +3,7 @@
 mod http;
 mod table;
 mod terminal_table;
+mod worded_table;
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use http::read_request;
@@ -13,8 +14,9 @@ use super::histogram::BOUNDS_MICROS;
 use super::{Histogram, Status};
 use std::borrow::Cow;
 use std::fmt::Write;
-use table::{Kind, SHARDS, TIMES, WHOLE, WORDED, Worded};
+use table::{Kind, SHARDS, TIMES, WHOLE, Worded};
 use terminal_table::EACH;
+use worded_table::WORDED;
 
 /// Format of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,12 +6,11 @@ fn run_one(system: System, rate: u64, size: u64) -> Transferred {
     run(&config, &|_| {}).expect("a transfer").transfers.remove(0)
 }
 
-/// Two accesses, two frames and the processing are within the range of the simulation, which a
-/// busy machine can only exceed.
 #[test]
 fn a_file_arrives_over_the_model() {
     let found = run_one(System::Model, 9_600, 300);
-    assert!(found.live_seconds >= found.simulated_range[0], "{found}");
+    // The octets alone. What the accesses take is random, and a busy machine takes longer.
+    assert!(found.live_seconds > 300.0 * 8.0 / 9_600.0, "{found}");
     assert!(found.published_bps.is_none());
 }
 
