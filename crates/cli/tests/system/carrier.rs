@@ -34,17 +34,29 @@ fn tls_connections(network: &TestNetwork) -> usize {
 
 #[test]
 fn tls_carries_the_link_while_udp_is_blocked() {
+    let rates = "rate_up = \"10mbit\"\nrate_down = \"10mbit\"\nround_trip = \"80ms\"";
+    block_and_unblock("carrier", rates, "");
+}
+
+#[test]
+fn tls_carries_the_link_to_a_hub_with_shards() {
+    // A hub with shards has no rate of its own.
+    block_and_unblock("carrier-shards", "round_trip = \"80ms\"", "shards = 2");
+}
+
+fn block_and_unblock(name: &str, rates: &str, hub: &str) {
     if !have(&["nginx", "curl", "nft"]) {
         return;
     }
     let setup = Setup {
         link: "delay 40ms rate 10mbit limit 2bdp",
-        rates: "rate_up = \"10mbit\"\nrate_down = \"10mbit\"\nround_trip = \"80ms\"",
+        rates,
         terminal_tables: "[tls]\n",
+        hub,
         hub_tables: "[tls]\n",
         ..Setup::default()
     };
-    let Some(network) = TestNetwork::build("carrier", &setup) else { return };
+    let Some(network) = TestNetwork::build(name, &setup) else { return };
     let _nginx = nginx(&network);
     let content = network.file("large", 12_000_000);
     let listener = network.listen(SERVER.0, 9000);
