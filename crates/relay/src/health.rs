@@ -16,8 +16,7 @@
 //! responds is tracked in the same manner, separately from the other criteria.
 //!
 //! The selection sends nothing: it evaluates the POLLs and STATs of the session
-//! ([`Relay::path_sample`](crate::Relay::path_sample)). Running streams are not moved to another
-//! path.
+//! ([`PathSample`]). Running streams are not moved to another path.
 
 use units::{Instant, Span};
 
