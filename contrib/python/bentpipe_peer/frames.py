@@ -148,6 +148,14 @@ class Report:
 
 
 @dataclass(frozen=True)
+class Received:
+    """All bytes of a half below the offset have arrived, on whichever path (RLY-12.8)."""
+
+    key: Key
+    offset: int
+
+
+@dataclass(frozen=True)
 class Unknown:
     """An extension frame of a kind that is not known (RLY-1.10)."""
 
@@ -163,7 +171,7 @@ class BadOpening:
 
 
 Frame = Union[StreamFrame, Accept, Reset, Credit, Shared, Datagram, Piece, Grant, Need, Families,
-              GoAway, Padding, Report, Unknown, BadOpening]
+              GoAway, Padding, Report, Received, Unknown, BadOpening]
 
 
 class Unreadable(Malformed):
@@ -211,6 +219,9 @@ def encode(frame: Frame, last: bool = False) -> bytes:
             content = put_varint(number)
             content += b"".join(put_varint(k) + put_varint(len(v)) + v for k, v in fields)
             return b"\x12" + put_varint(len(content)) + content
+        case Received(key, offset):
+            content = put_varint(2 * key[1] + key[0]) + put_varint(offset)
+            return b"\x13" + put_varint(len(content)) + content
         case Unknown(kind, content):
             return bytes([kind]) + put_varint(len(content)) + content
         case BadOpening():
@@ -339,7 +350,7 @@ def _decode_other(reader: Reader, first: int) -> Frame:
     return (Grant, Need, Families)[kind - 7](_varint(reader), _varint(reader))
 
 
-def _decode_extension(reader: Reader, first: int) -> GoAway | Padding | Report | Unknown:
+def _decode_extension(reader: Reader, first: int) -> Frame:
     """Reads an extension frame; octets behind the known content are skipped (RLY-1.10)."""
     content = reader.take(_varint(reader))
     if first == 0x10:
@@ -355,6 +366,12 @@ def _decode_extension(reader: Reader, first: int) -> GoAway | Padding | Report |
             key = _varint(inner)
             fields.append((key, inner.take(_varint(inner))))
         return Report(number, fields)
+    if first == 0x13:
+        inner = Reader(content)
+        stream, offset = _varint(inner), _varint(inner)
+        if stream // 2 > MAX_STREAM:
+            raise Malformed("stream number too large")
+        return Received((stream & 1 == 1, stream // 2), offset)
     return Unknown(first, content)
 
 

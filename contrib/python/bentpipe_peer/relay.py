@@ -11,7 +11,7 @@ from typing import Callable
 
 from . import frames
 from .datagram import ORDERLY_END, Limits
-from .frames import (Accept, BadOpening, Credit, Datagram, Families, Frame, GoAway, Grant, Key,
+from .frames import (Accept, BadOpening, Credit, Datagram, Received, Families, Frame, GoAway, Grant, Key,
                      Need, Opening, Piece, Reason, Reset, Shared, StreamFrame, Unknown,
                      Unreadable)
 from .stream import Stream
@@ -371,6 +371,8 @@ class Relay:
                     raise Malformed("a GOAWAY below a stream that was opened")
                 self.peer_opened = opened
                 self.go_away()
+            case Received():
+                raise Malformed("a RECEIVED between sides without several paths")
             case Unknown(kind):
                 self.unknown_frames.append(kind)
             case BadOpening(key):

@@ -301,6 +301,8 @@ def describe_frame(frame: frames.Frame) -> Vector:
             return {"frame": "PADDING"}
         case frames.Report(number, fields):
             return {"frame": "REPORT", "number": number, **describe_report(fields)}
+        case frames.Received(key, offset):
+            return {"frame": "RECEIVED", "stream": stream(key), "offset": offset}
         case frames.Unknown(kind):
             return {"frame": "unknown", "kind": kind}
         case frames.BadOpening(key):
