@@ -11,8 +11,8 @@ from typing import Callable
 
 from . import frames
 from .datagram import ORDERLY_END, Limits
-from .frames import (Accept, BadOpening, Credit, Datagram, Received, Families, Frame, GoAway, Grant, Key,
-                     Need, Opening, Piece, Reason, Reset, Shared, StreamFrame, Unknown,
+from .frames import (Accept, BadOpening, Credit, Datagram, Families, Frame, GoAway, Grant, Key,
+                     Need, Opening, Piece, Reason, Received, Reset, Shared, StreamFrame, Unknown,
                      Unreadable)
 from .stream import Stream
 from .wire import Malformed, extend

@@ -83,7 +83,7 @@ pub fn measured_path(file: &Path, name: Option<&str>) -> Result<MeasuredPath, Me
     relay.control = Control::Steady;
     relay.repair_percent = None;
     relay.is_beside = true;
-    // What waits when the measurement ends is lost, and would delay reports.
+    // Data that is queued when the measurement ends is lost, and would delay reports.
     relay.unsent_limit = 256 << 10;
     let addresses = addresses(&hub)?;
     let local = Some(link.listen.ip()).filter(|address| !address.is_unspecified());

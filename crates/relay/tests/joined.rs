@@ -35,6 +35,11 @@ fn goodput(rig: &mut Rig, stream: relay::StreamId, time: Span) -> f64 {
     read as f64 / (time.as_micros() as f64 / 1e6)
 }
 
+/// As [`goodput`], as a share of the sum of both paths' rates.
+fn share_of_both(rig: &mut Rig, stream: relay::StreamId, time: Span) -> f64 {
+    goodput(rig, stream, time) * 8.0 / (GEO.as_bps() + LEO.as_bps()) as f64
+}
+
 /// Returns the time until the hub detects an outage, and from then until the terminal's stream has
 /// further octets to read.
 fn resumption(rig: &mut Rig, stream: relay::StreamId) -> [Span; 2] {
@@ -55,8 +60,7 @@ fn a_download_uses_the_sum_of_both_rates() {
     let mut rig = rig(1);
     let stream = download(&mut rig);
     rig.run(Span::from_secs(10), |_| false);
-    let sum = (GEO.as_bps() + LEO.as_bps()) as f64 / 8.0;
-    let share = goodput(&mut rig, stream, Span::from_secs(30)) / sum;
+    let share = share_of_both(&mut rig, stream, Span::from_secs(30));
     println!("a download over both paths: {share:.3} of the sum of the rates");
     assert!(share >= 0.93, "{share}");
 }
@@ -118,8 +122,7 @@ fn the_loss_of_either_path_costs_its_rate_and_no_stream() {
         let share = goodput(&mut rig, stream, Span::from_secs(10)) / (rate.as_bps() as f64 / 8.0);
         assert!(share >= 0.9, "without path {lost}: {share}");
         rig.run(Span::from_secs(30), |_| false);
-        let sum = (GEO.as_bps() + LEO.as_bps()) as f64 / 8.0;
-        let share = goodput(&mut rig, stream, Span::from_secs(10)) / sum;
+        let share = share_of_both(&mut rig, stream, Span::from_secs(10));
         assert!(share >= 0.9, "with path {lost} again: {share}");
         assert!(rig.disconnected.is_empty(), "{:?}", rig.disconnected);
     }
@@ -138,8 +141,7 @@ fn a_path_that_is_down_beyond_the_limit_leaves_and_joins_again() {
             _ => rig.links[0].dark_until = dark,
         }
         rig.run(Span::from_secs(215), |_| false);
-        let sum = (GEO.as_bps() + LEO.as_bps()) as f64 / 8.0;
-        let share = goodput(&mut rig, stream, Span::from_secs(20)) / sum;
+        let share = share_of_both(&mut rig, stream, Span::from_secs(20));
         assert!(share >= 0.9, "path {lost}: {share}");
         assert!(rig.disconnected.is_empty(), "{:?}", rig.disconnected);
     }
@@ -163,8 +165,7 @@ fn a_path_without_a_response_to_its_first_segment_is_replaced() {
         rig.run(Span::from_secs(70), |_| false);
         let stream = download(&mut rig);
         rig.run(Span::from_secs(10), |_| false);
-        let sum = (GEO.as_bps() + LEO.as_bps()) as f64 / 8.0;
-        let share = goodput(&mut rig, stream, Span::from_secs(10)) / sum;
+        let share = share_of_both(&mut rig, stream, Span::from_secs(10));
         assert!(share >= 0.9, "{share}");
     }
 }
@@ -180,8 +181,7 @@ fn a_restart_of_the_hub_ends_the_streams_and_both_paths_join_again() {
     assert_eq!(rig.disconnected.len(), 1, "{:?}", rig.disconnected);
     let stream = download(&mut rig);
     rig.run(Span::from_secs(10), |_| false);
-    let sum = (GEO.as_bps() + LEO.as_bps()) as f64 / 8.0;
-    let share = goodput(&mut rig, stream, Span::from_secs(10)) / sum;
+    let share = share_of_both(&mut rig, stream, Span::from_secs(10));
     assert!(share >= 0.9, "{share}");
 }
 

@@ -162,7 +162,7 @@ impl TncLink {
         Ok(())
     }
 
-    /// Writes what waits for the line; returns whether some of it still does.
+    /// Writes queued octets to the line; returns whether some remain queued.
     pub(super) fn is_full(&mut self) -> io::Result<bool> {
         if !self.unwritten.is_empty() {
             let written = self.line.write(&self.unwritten)?;

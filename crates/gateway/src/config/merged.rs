@@ -4,7 +4,7 @@ use super::{
     Config, HubSection, InterceptSection, Limits, LinkSection, LogSection, PathSection, Role,
     SecuritySection, TerminalEntry, TerminalSection,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The effect of a reload on one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,8 +119,10 @@ fn hub(old: &HubSection, new: &HubSection, same_security: bool) -> HubSection {
     if !same_security {
         return HubSection { terminals: old.terminals.clone(), shards, tls, ..new.clone() };
     }
+    let earlier: BTreeMap<&str, &TerminalEntry> =
+        old.terminals.iter().map(|entry| (entry.name.as_str(), entry)).collect();
     let terminals = new.terminals.iter().map(|entry| {
-        let before = old.terminals.iter().find(|before| before.name == entry.name);
+        let before = earlier.get(entry.name.as_str());
         let memory = before.and_then(|before| before.memory);
         TerminalEntry { memory, ..entry.clone() }
     });

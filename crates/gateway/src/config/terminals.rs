@@ -26,13 +26,14 @@ pub(super) fn read(
         return None;
     }
     let mut all: Option<Vec<TerminalEntry>> = Some(Vec::new());
-    read_all(reader, sections, (word, plans), &mut all);
+    let mut names = BTreeSet::new();
+    read_all(reader, sections, (word, plans), (&mut all, &mut names));
     for drop_in in &drop_ins.files {
         let before = all.as_ref().map_or(0, Vec::len);
         let read = reader.include(drop_in, |reader, mut top| {
             let sections = top.sections(reader, "terminal");
             top.finish(reader);
-            read_all(reader, sections?, (word, plans), &mut all);
+            read_all(reader, sections?, (word, plans), (&mut all, &mut names));
             let new = all.iter().flatten().skip(before);
             if new.filter_map(|entry| entry.key.as_ref()).any(PeerKey::has_secret_here) {
                 let expected = "`preshared_key_file` in a drop-in";
@@ -52,7 +53,7 @@ fn read_all(
     reader: &mut Reader<'_>,
     sections: Vec<Section<'_>>,
     (word, plans): (Word, &[PlanSection]),
-    all: &mut Option<Vec<TerminalEntry>>,
+    (all, names): (&mut Option<Vec<TerminalEntry>>, &mut BTreeSet<String>),
 ) {
     let count = sections.len() + all.as_ref().map_or(0, Vec::len);
     if count > MAX_TERMINALS {
@@ -61,8 +62,6 @@ fn read_all(
         *all = None;
         return;
     }
-    let mut names: BTreeSet<String> =
-        all.iter().flatten().map(|entry| entry.name.clone()).collect();
     for mut section in sections {
         let line = section.line();
         let entry = read_one(reader, &mut section, word, plans);

@@ -365,7 +365,7 @@ impl Flow {
             }
             let timeout = self.round_trip.timeout();
             self.retransmit = match self.store.first_sent() {
-                // It was sent, or sent again, after the timer had been started.
+                // It was sent or retransmitted after the timer had been started.
                 Some(sent) if sent + timeout > now => Some(sent + timeout),
                 Some(_) if self.store.mark_first_lost() => {
                     self.round_trip.back_off();

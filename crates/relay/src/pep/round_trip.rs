@@ -34,7 +34,7 @@ impl RoundTrip {
         self.min
     }
 
-    /// Time after which the first unacknowledged segment is sent again.
+    /// Time after which the first unacknowledged segment is retransmitted.
     pub(super) fn timeout(&self) -> Span {
         let usual = self.smoothed + (self.variation * 4).max(MIN_VARIATION);
         (usual * (1 << self.backoff)).min(MAX_TIMEOUT)

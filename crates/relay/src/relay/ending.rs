@@ -221,7 +221,7 @@ impl Relay {
         path.begun = now;
         let config = session_config(&path.config, limits, path.cached_metrics);
         let mut session = Session::connect(&config, now, path.incarnation);
-        // Another path may have to replace it, and data that the hub has would be sent again.
+        // Another path may have to replace it, and data that the hub has would be retransmitted.
         session.block_data(is_replaceable);
         path.session = Some(session);
         path.begin_mtu_search(limits);

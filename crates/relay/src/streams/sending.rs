@@ -39,7 +39,7 @@ pub(super) enum Control {
     Shared {
         returned: u64,
     },
-    /// A terminal's rate on a path, or what waits at it: the newest when the frame is written.
+    /// A terminal's rate on a path, or its queued data: the newest value when the frame is written.
     Rate {
         path: usize,
     },

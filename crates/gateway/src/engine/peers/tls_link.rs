@@ -98,7 +98,7 @@ impl TlsLink {
                     // Successive counters differ in all octets.
                     self.probe = self.probe.wrapping_add(0x9e37_79b9);
                     if let Some(udp) = &mut udp {
-                        udp.send(hub, &reachability::question(self.probe), reachability::LEN);
+                        udp.send(hub, &reachability::probe(self.probe), reachability::LEN);
                     }
                 }
             }
@@ -131,12 +131,12 @@ impl TlsLink {
 
     /// Handles a datagram that was received by UDP; true if it answers a probe.
     pub(crate) fn handle_udp(&mut self, now: Instant, datagram: &[u8]) -> bool {
-        let is_answer = self.is_used() && reachability::is_answer(datagram, self.probe);
-        if is_answer {
+        let is_response = self.is_used() && reachability::is_response(datagram, self.probe);
+        if is_response {
             tracing::info!("the hub answers by UDP");
             self.carrier.handle_answer(now);
         }
-        is_answer
+        is_response
     }
 
     /// Receives datagrams; true if there may be more.
