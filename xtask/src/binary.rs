@@ -20,6 +20,7 @@ pub(crate) fn build(root: &Path, target: &str) -> Result<PathBuf, String> {
     if let Some((_, compiler)) = C_COMPILERS.iter().find(|(known, _)| *known == target) {
         set_unless_set(&mut build, &format!("CC_{variable}"), compiler);
     }
+    set_unless_set(&mut build, &format!("CFLAGS_{variable}"), &without_compressors());
     run(&mut build)?;
     Ok(folder.join(target).join("dist/bentpipe"))
 }
@@ -30,6 +31,13 @@ const C_COMPILERS: [(&str, &str); 3] = [
     ("aarch64-unknown-linux-musl", "aarch64-linux-gnu-gcc"),
     ("armv7-unknown-linux-musleabihf", "arm-linux-gnueabihf-gcc"),
 ];
+
+/// Returns the flags that leave out the strategies of libzstd that streams do not use: level 3
+/// is `dfast` at every size (`ZSTD_defaultCParameters`).
+fn without_compressors() -> String {
+    let unused = ["GREEDY", "LAZY", "LAZY2", "BTLAZY2", "BTOPT", "BTULTRA"];
+    unused.map(|name| format!("-DZSTD_EXCLUDE_{name}_BLOCK_COMPRESSOR")).join(" ")
+}
 
 fn set_unless_set(command: &mut Command, variable: &str, value: &str) {
     if std::env::var_os(variable).is_none() {
