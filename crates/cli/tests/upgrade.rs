@@ -28,12 +28,13 @@ struct Site {
 }
 
 impl Site {
-    fn new(name: &str, security: &str) -> Self {
+    /// With `bonded` the terminal has two paths to the hub, and each connection uses both.
+    fn new(name: &str, security: &str, bonded: bool) -> Self {
         let folder = std::env::temp_dir().join(format!("bentpipe-{}-{name}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let socks = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let port = || UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let (hub, own) = (port(), port());
+        let (hub, own, second) = (port(), port(), port());
         let mut site = Self { folder, socks, gateways: Vec::new() };
         let [hub_key, terminal_key] = ["hub", "terminal"].map(|role| site.key(role));
         let (peer, registered) = match security {
@@ -50,9 +51,20 @@ impl Site {
             format!("role = \"{role}\"\nsecurity = \"{security}\"\n{key}[link]\n")
         };
         let rest = "[hub]\nallow = [\"127.0.0.0/8\"]\n";
-        let at_hub = format!("{}listen = \"{hub}\"\n{rest}{registered}", head("hub"));
+        let mut at_hub = format!("{}listen = \"{hub}\"\n{rest}{registered}", head("hub"));
         let rest = format!("[socks5]\nlisten = \"{socks}\"\n");
-        let link = format!("peer = \"{hub}\"\nlisten = \"{own}\"\n{peer}");
+        let mut link = format!("peer = \"{hub}\"\nlisten = \"{own}\"\n{peer}");
+        if bonded {
+            let key = site.key("second");
+            at_hub += &format!("[[terminal]]\nname = \"boat/two\"\npublic_key = \"{key}\"\n");
+            let file = site.folder.join("second.key");
+            link = format!(
+                "bond = true\npeer = \"{hub}\"\n{peer}[[path]]\nname = \"one\"\n\
+                 listen = \"{own}\"\n[[path]]\nname = \"two\"\nlisten = \"{second}\"\n\
+                 private_key_file = \"{}\"\n",
+                file.display()
+            );
+        }
         let at_terminal = format!("{}{link}{rest}", head("terminal"));
         site.start("hub", &at_hub);
         site.start("terminal", &at_terminal);
@@ -198,7 +210,10 @@ fn transfer(socks: SocketAddr, server: SocketAddr) -> std::io::Result<()> {
 
 /// Upgrades the gateways of `roles` in turn, `rounds` times, while clients transfer.
 fn upgrade_under_load(name: &str, security: &str, roles: &[&str], rounds: usize) {
-    let site = Site::new(name, security);
+    upgrade_site(&Site::new(name, security, false), roles, rounds);
+}
+
+fn upgrade_site(site: &Site, roles: &[&str], rounds: usize) {
     let (server, socks) = (echo(), site.socks);
     wait_until(|| transfer(socks, server).is_ok());
     let stop = Arc::new(AtomicBool::new(false));
@@ -257,6 +272,27 @@ fn no_connection_is_lost_when_both_are_upgraded_in_turn() {
     upgrade_under_load("upgrade-both", "none", &["hub", "terminal"], rounds());
 }
 
+/// RLY-10.9, ASC-2.11, RLY-12.1: each process has both paths again.
+#[test]
+fn no_connection_is_lost_when_gateways_with_bonded_paths_are_upgraded() {
+    for roles in [["terminal"], ["hub"]] {
+        let site = Site::new(&format!("upgrade-bonded-{}", roles[0]), "noise", true);
+        let is_bonded = || {
+            let socket = site.socket("terminal");
+            let status = run(&["status", "--json", "--socket", socket.to_str().unwrap()]);
+            let status = status.unwrap_or_default().replace(' ', "");
+            let is_so = |text: &str| status.matches(text).count() == 2;
+            is_so("\"bonded\":true") && is_so("\"connected\":true")
+        };
+        let show = || format!("{}{}", site.log("hub"), site.log("terminal"));
+        wait_or_show(is_bonded, show);
+        upgrade_site(&site, &roles, rounds());
+        wait_or_show(is_bonded, show);
+        // The present processes have both paths.
+        upgrade_site(&site, &roles, 1);
+    }
+}
+
 /// `BENTPIPE_UPGRADES` sets the number of rounds.
 fn rounds() -> usize {
     std::env::var("BENTPIPE_UPGRADES").map_or(3, |rounds| rounds.parse().unwrap())
@@ -264,7 +300,7 @@ fn rounds() -> usize {
 
 #[test]
 fn a_gateway_continues_if_the_new_process_does_not_start() {
-    let site = Site::new("upgrade-failed", "noise");
+    let site = Site::new("upgrade-failed", "noise", false);
     let server = echo();
     wait_until(|| transfer(site.socks, server).is_ok());
     for role in ["terminal", "hub"] {

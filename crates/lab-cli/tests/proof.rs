@@ -53,6 +53,11 @@ fn blocked_logs_and_late_addresses_delay_nothing() {
 }
 
 #[test]
+fn no_connection_is_lost_with_either_of_two_bonded_links() {
+    prove(&["bond"]);
+}
+
+#[test]
 fn a_browser_works_behind_the_terminal() {
     let Some(verdicts) = prove(&["browser"]) else { return };
     for note in verdicts[0]["notes"].as_array().into_iter().flatten() {

@@ -166,6 +166,8 @@ pub struct Terminal {
     pub address: String,
     /// What carries the datagrams: `udp` or `tls`.
     pub carrier: String,
+    /// Whether the connections of the path use others as well.
+    pub bonded: bool,
     /// Whether there is a session.
     pub connected: bool,
     /// State of the path for new connections.
@@ -200,12 +202,27 @@ pub struct Terminal {
     pub stream_bytes_sent: u64,
     /// Stream octets received.
     pub stream_bytes_received: u64,
+    /// Octets of segments sent.
+    pub segment_bytes_sent: u64,
+    /// Octets of segments received.
+    pub segment_bytes_received: u64,
     /// Used send buffer.
     pub send_buffered_bytes: u64,
     /// Limit of the send buffer.
     pub send_buffer_limit_bytes: u64,
     /// State of the terminal's gateway as it reports it, at a hub.
     pub report: Option<Report>,
+}
+
+impl Terminal {
+    /// Octets sent and received: of streams, or of segments if streams use several paths.
+    pub fn carried(&self) -> (u64, u64) {
+        if self.bonded {
+            (self.segment_bytes_sent, self.segment_bytes_received)
+        } else {
+            (self.stream_bytes_sent, self.stream_bytes_received)
+        }
+    }
 }
 
 /// State of a terminal's gateway, by its last report.

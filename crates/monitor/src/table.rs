@@ -158,6 +158,7 @@ fn reasons(map: &BTreeMap<String, u64>) -> String {
 
 fn cells(terminal: &Terminal) -> [String; 13] {
     let lost = terminal.retransmitted as f64 / terminal.data_sent.max(1) as f64;
+    let (sent, received) = terminal.carried();
     [
         safe(&terminal.terminal),
         state(terminal),
@@ -170,8 +171,8 @@ fn cells(terminal: &Terminal) -> [String; 13] {
         or_dash(terminal.queuing_delay_seconds.map(time)),
         share(lost),
         count(terminal.streams),
-        bytes(terminal.stream_bytes_sent),
-        bytes(terminal.stream_bytes_received),
+        bytes(sent),
+        bytes(received),
     ]
 }
 

@@ -164,6 +164,8 @@ pub struct Totals {
     pub octets_sent: u64,
     /// Valid segments received.
     pub segments_received: u64,
+    /// Bytes of these segments, without headers below XSTP.
+    pub octets_received: u64,
     /// First transmissions of SDs.
     pub data_sent: u64,
     /// Retransmissions of SDs.
@@ -210,6 +212,7 @@ impl Totals {
         self.segments_sent += session.segments_sent;
         self.octets_sent += session.octets_sent;
         self.segments_received += session.segments_received;
+        self.octets_received += session.octets_received;
         self.data_sent += session.data_sent;
         self.retransmitted += session.data_retransmitted;
         self.duplicates += session.duplicates_received;
@@ -237,6 +240,7 @@ impl Totals {
         self.segments_sent += other.segments_sent;
         self.octets_sent += other.octets_sent;
         self.segments_received += other.segments_received;
+        self.octets_received += other.octets_received;
         self.data_sent += other.data_sent;
         self.retransmitted += other.retransmitted;
         self.duplicates += other.duplicates;

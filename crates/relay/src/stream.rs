@@ -72,6 +72,10 @@ pub(crate) struct Stream {
     pub(crate) ended_told: bool,
     /// A RECEIVED frame is queued or not acknowledged.
     pub(crate) tells_received: bool,
+    /// Since when `first_missing` precedes bytes that were received; `FAR_FUTURE` if it was reported.
+    pub(crate) missing_since: Option<Instant>,
+    /// The first missing byte of the last gap.
+    pub(crate) first_missing: u64,
     /// The limit in the last announcement to the peer.
     pub(crate) announced: u64,
     /// The limit in the announcement before, and the time of the last one.
@@ -113,6 +117,8 @@ impl Stream {
             readable_told: false,
             ended_told: false,
             tells_received: false,
+            missing_since: None,
+            first_missing: 0,
             announced: receive_minimum,
             before: receive_minimum,
             said_at: Instant::ZERO,

@@ -18,6 +18,10 @@ pub mod addresses {
     pub const HUB: (Ipv4Addr, Ipv6Addr) = on_wire(2, 2);
     /// The hub's on the server's side.
     pub const HUB_WAN: (Ipv4Addr, Ipv6Addr) = on_wire(3, 1);
+    /// The terminal's on the [second link](super::Satellite::add_second).
+    pub const SECOND_TERMINAL: (Ipv4Addr, Ipv6Addr) = on_wire(9, 1);
+    /// The hub's on the second link.
+    pub const SECOND_HUB: (Ipv4Addr, Ipv6Addr) = on_wire(9, 2);
     /// The server's.
     pub const SERVER: (Ipv4Addr, Ipv6Addr) = on_wire(3, 2);
 
@@ -123,6 +127,52 @@ impl Satellite {
         net.address()?;
         net.route()?;
         Ok(net)
+    }
+
+    /// The emulator's interfaces of a second link, towards the terminal and the hub.
+    pub const SECOND: [&'static str; 2] = ["term2", "hub2"];
+    /// The interface of the second link at terminal and hub.
+    pub const SECOND_LINK: &'static str = "second";
+
+    /// Adds a second link between terminal and hub. Sockets of the terminal that are bound to its
+    /// interface reach the hub's address of the first link over it; it is not used otherwise.
+    ///
+    /// # Errors
+    /// The kernel's error, and the host.
+    pub fn add_second(&self, mtu: u32) -> Result<(), TestbedError> {
+        use addresses::*;
+        let [near, far] = [&self.terminal, &self.hub].map(|host| (host, Self::SECOND_LINK));
+        for (host, end) in [near, far].into_iter().zip(Self::SECOND) {
+            lay_wire(host, (&self.space, end), mtu, false)?;
+        }
+        meet((near.0, near.1, SECOND_TERMINAL), (far.0, far.1, SECOND_HUB))?;
+        self.lead_second()
+    }
+
+    /// Sets the second link's interface at the terminal down, or up again.
+    ///
+    /// # Errors
+    /// The kernel's error, and the host.
+    pub fn set_second(&self, up: bool) -> Result<(), TestbedError> {
+        if up {
+            self.terminal.configure(|net| net.set_up(Self::SECOND_LINK))?;
+            self.lead_second()
+        } else {
+            self.terminal.configure(|net| net.set_down(Self::SECOND_LINK))
+        }
+    }
+
+    /// Adds the neighbours and the route of the second link, which a link that is down does not keep.
+    fn lead_second(&self) -> Result<(), TestbedError> {
+        use addresses::*;
+        let hub = hardware((&self.hub, Self::SECOND_LINK));
+        // A shorter prefix than that of the first link.
+        let mut route = Route::to(Ipv4Addr::new(10, 2, 0, 0).into(), 16).via(SECOND_HUB.0.into());
+        route.interface = Some(Self::SECOND_LINK.into());
+        self.terminal.configure(|net| {
+            net.add_neighbour(Self::SECOND_LINK, SECOND_HUB.0.into(), hub)?;
+            net.add_route(&route)
+        })
     }
 
     fn ends(&self, wire: Wire) -> (End<'_>, End<'_>) {

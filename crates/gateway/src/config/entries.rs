@@ -157,7 +157,10 @@ fn link_entries(all: &mut Entries, table: &str, link: &LinkSection) {
     put(all, &format!("{table}.mtu"), mtu.to_string());
     put(all, &format!("{table}.overhead"), overhead.to_string());
     put(all, &format!("{table}.padding"), padding.to_string());
-    put(all, &format!("{table}.bond"), bond.to_string());
+    // It is a key of all paths together.
+    if table == "link" {
+        put(all, "link.bond", bond.to_string());
+    }
 }
 
 fn forward_entries(all: &mut Entries, section: Option<&ForwardSection>) {

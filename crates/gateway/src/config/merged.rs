@@ -204,6 +204,34 @@ mod tests {
     }
 
     #[test]
+    fn bonds_and_paths_that_come_or_go_need_a_restart() {
+        let with = |bond: bool, names: &[&str]| {
+            let paths = names.iter().map(|name| format!("[[path]]\nname = \"{name}\"\n"));
+            let bond = if bond { "bond = true\n" } else { "" };
+            config(&format!(
+                "[link]\npeer = \"192.0.2.1:7000\"\n{bond}[socks5]\n{}",
+                paths.collect::<String>()
+            ))
+        };
+        let changed = |old: &Config, new: &Config| {
+            let (merged, changes) = old.merged(new);
+            let running = |config: &Config| {
+                let paths = config.paths.iter().map(|path| (path.name.clone(), path.link.bond));
+                paths.collect::<Vec<_>>()
+            };
+            assert_eq!(running(&merged), running(old));
+            assert!(!changes.is_empty() && changes.iter().all(|change| !change.live));
+            changes.into_iter().map(|change| change.key).collect::<Vec<_>>()
+        };
+        let bonded = with(true, &["ku", "lte"]);
+        assert_eq!(changed(&with(false, &["ku", "lte"]), &bonded), ["link.bond"]);
+        assert_eq!(changed(&bonded, &with(false, &["ku", "lte"])), ["link.bond"]);
+        let three = with(true, &["ku", "lte", "leo"]);
+        assert!(changed(&bonded, &three).iter().all(|key| key.starts_with("path.\"leo\".")));
+        assert!(changed(&three, &bonded).iter().all(|key| key.starts_with("path.\"leo\".")));
+    }
+
+    #[test]
     fn another_role_is_a_restart() {
         let old = config(OLD);
         let hub = "role = \"hub\"\nsecurity = \"none\"\n[link]\nlisten = \"127.0.0.1:7000\"\n";

@@ -178,9 +178,7 @@ fn read_link(
     let overhead = section.or(reader, "overhead", 0, |r, i| i.integer(r, 0..=500));
     let padding =
         if hub { section.or(reader, "padding", true, |r, i| read_bool(r, &i)) } else { Some(true) };
-    // Not offered yet: upgrades with bonded paths, and real links, are not tested.
-    let is_offered = cfg!(any(test, feature = "simulation"));
-    let bond = if is_offered && several && !hub {
+    let bond = if several && !hub {
         section.or(reader, "bond", false, |r, i| read_bool(r, &i))
     } else {
         Some(false)

@@ -2,7 +2,7 @@
 
 use super::{
     AcceptMode, Config, HubSection, LinkSection, PathSection, PlanSection, QuicMode, Role,
-    SecuritySection, SingleSection, SourceMode, TerminalSection, WhenFail,
+    SecuritySection, SingleSection, SourceMode, TerminalSection, WhenFail, joins,
 };
 use crate::kernel::available_congestion_controls;
 use relay::plan::{Plan, Rates};
@@ -50,7 +50,13 @@ impl fmt::Display for Config {
 
 /// Writes the security suite and, with one path, its keys.
 fn secured(f: &mut fmt::Formatter<'_>, config: &Config) -> fmt::Result {
-    config.paths.iter().try_for_each(|path| write_path(f, path))?;
+    for (number, path) in config.paths.iter().enumerate() {
+        write_path(f, path)?;
+        if let Some(first) = joins(&config.paths, number) {
+            let first = &config.paths[first].name;
+            writeln!(f, "  bonded with path {first:?}: each connection uses both")?;
+        }
+    }
     let SecuritySection::Noise(noise) = &config.security else {
         return writeln!(f, "the link is NOT encrypted");
     };

@@ -1,5 +1,6 @@
 //! Two gateways on one machine's loopback, and clients and servers around them.
 
+mod bonded;
 mod counts;
 mod drain;
 mod ends;

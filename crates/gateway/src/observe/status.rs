@@ -195,6 +195,8 @@ pub struct TerminalStatus {
     pub address: String,
     /// What carries the datagrams: `udp`, or `tls`.
     pub carrier: &'static str,
+    /// Whether the connections of the path use others as well; their streams are those of the first.
+    pub bonded: bool,
     /// Health of a terminal's path, for new connections: `well`, `recovering`, `poor` or `down`.
     pub health: Option<&'static str>,
     /// Failures of a terminal's path.
@@ -337,6 +339,8 @@ pub struct PathCounters {
     pub segment_bytes_sent: u64,
     /// XSTP segments received.
     pub segments_received: u64,
+    /// Bytes of these, without lower layers.
+    pub segment_bytes_received: u64,
     /// SDs transmitted for the first time.
     pub data_sent: u64,
     /// SDs retransmitted.

@@ -196,6 +196,29 @@ fn a_connection_over_bonded_paths_survives_the_loss_of_either() {
     }
 }
 
+/// One of two bonded paths fails every two seconds, and has a smaller MTU.
+#[test]
+fn a_connection_over_bonded_paths_survives_one_that_flaps_and_has_another_mtu() {
+    for path in [0, 1] {
+        let mut storm = one(Layout::TwoLinks, 1_000_000, 1_000_000);
+        let mut rng = RngStream::new(0, 0, "gateway/simulation/tests");
+        storm.options.rates = [BitRate::from_kbps(1_000); 2];
+        let (options, delay) = (storm.options.clone(), storm.options.delay);
+        storm.site = Site::new(&mut rng, &options, &options, |_, rate| Link::ideal(rate, delay));
+        for link in [2 * path, 2 * path + 1] {
+            storm.site.links[link].1.mtu = 1_320;
+            for second in (2..28).step_by(2) {
+                let from = at(1_000 * second + link as u64);
+                storm.acts.insert(from, Act::Blackout(link, Span::from_millis(900)));
+            }
+        }
+        storm.faults_end = at(30_000);
+        let mut world = storm.world().unwrap();
+        let done = world.run(at(40_000), |world| world.tasks[0].is_over()).unwrap();
+        assert!(done && world.tasks[0].is_complete(), "{path}: {:?}", world.tasks[0]);
+    }
+}
+
 /// A client resets when its gateway's kernel has all its bytes, which are more than the link
 /// transmits in 3 s.
 fn reset_behind_many_bytes() -> Storm {

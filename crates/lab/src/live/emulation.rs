@@ -13,7 +13,8 @@ use units::{Instant, Span};
 /// A running emulator.
 #[derive(Debug)]
 pub struct Emulation {
-    meter: Meter,
+    /// Of the first link only.
+    meter: Option<Meter>,
     handle: Handle,
     thread: Option<JoinHandle<Result<Summary, String>>>,
 }
@@ -44,10 +45,24 @@ pub(crate) fn spawn_emulator<E: 'static, H: Send + 'static, S: Send + 'static>(
 
 impl Emulation {
     pub(crate) fn start(net: &Satellite, link: &LinkConfig, seed: u64) -> Result<Self, LabError> {
-        let ports = Ports::Interfaces {
-            a: Satellite::TO_HUB.to_owned(),
-            b: Satellite::TO_TERMINAL.to_owned(),
-        };
+        let ends = [Satellite::TO_TERMINAL, Satellite::TO_HUB];
+        let mut emulation = Self::between(net, ends, link, seed)?;
+        emulation.meter = Some(Meter::start(net));
+        Ok(emulation)
+    }
+
+    /// Starts the emulator of the [second link](Satellite::add_second).
+    pub(crate) fn second(net: &Satellite, link: &LinkConfig, seed: u64) -> Result<Self, LabError> {
+        Self::between(net, Satellite::SECOND, link, seed)
+    }
+
+    fn between(
+        net: &Satellite,
+        [terminal, hub]: [&str; 2],
+        link: &LinkConfig,
+        seed: u64,
+    ) -> Result<Self, LabError> {
+        let ports = Ports::Interfaces { a: hub.to_owned(), b: terminal.to_owned() };
         let emulator = EmulatorConfig { seed, ..EmulatorConfig::new(link.clone(), ports) };
         let open = move || {
             let emulator = Emulator::open(emulator).map_err(|error| error.to_string())?;
@@ -57,12 +72,12 @@ impl Emulation {
         let (handle, thread) = spawn_emulator(&net.space, open, |emulator| {
             emulator.run(&AtomicBool::new(false)).map_err(|error| error.to_string())
         })?;
-        Ok(Self { meter: Meter::start(net), handle, thread: Some(thread) })
+        Ok(Self { meter: None, handle, thread: Some(thread) })
     }
 
     /// Returns the readings of the link's input since `from`, preceded by the last one before it.
     pub fn readings(&self, from: Instant) -> Vec<Reading> {
-        self.meter.since(from)
+        self.meter.as_ref().map(|meter| meter.since(from)).unwrap_or_default()
     }
 
     /// Starts an outage of `length`.

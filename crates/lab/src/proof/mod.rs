@@ -10,6 +10,7 @@
 //! guarantee is violated, and names it; it also reports what cannot be tested on this machine.
 //! Everything runs in namespaces and processes that end with this one.
 
+mod bond;
 mod browser;
 mod clock_step;
 mod common;
@@ -138,6 +139,11 @@ pub const ALL: &[Entry] = &[
         name: "compression",
         about: "a page, records and an archive over 1 Mbit/s, with compression off and on",
         run: compression::run,
+    },
+    Entry {
+        name: "bond",
+        about: "two links used at once: rates, short requests, and the loss of either link",
+        run: bond::run,
     },
     Entry {
         name: "slots",

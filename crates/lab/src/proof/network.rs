@@ -39,6 +39,8 @@ pub(super) struct Setup {
     pub(super) terminal_tables: String,
     /// Further tables of the hub.
     pub(super) hub_tables: String,
+    /// Description and MTU of a second link, if there is one.
+    pub(super) second: Option<(&'static str, u32)>,
     pub(super) seed: u64,
 }
 
@@ -53,6 +55,7 @@ impl Setup {
             tables: String::new(),
             terminal_tables: String::new(),
             hub_tables: String::new(),
+            second: None,
             seed,
         }
     }
@@ -83,6 +86,7 @@ pub(super) struct TestNetwork {
     terminal: Option<Gateway>,
     hub: Option<Gateway>,
     emulation: Option<Emulation>,
+    second: Option<Emulation>,
     pub(super) net: Satellite,
     link: LinkConfig,
     seed: u64,
@@ -115,6 +119,13 @@ impl TestNetwork {
             words::parse_link(setup.link).map_err(|error| LabError::Request(error.to_string()))?;
         let net = Satellite::new(&SatelliteConfig::default())?;
         let emulation = Some(Emulation::start(&net, &link, setup.seed)?);
+        let mut second = None;
+        if let Some((words, mtu)) = setup.second {
+            net.add_second(mtu)?;
+            let link =
+                words::parse_link(words).map_err(|error| LabError::Request(error.to_string()))?;
+            second = Some(Emulation::second(&net, &link, setup.seed + 1)?);
+        }
         let any = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), FILES);
         let files = FileServer::start(Some(&net.server), any)?;
         // New connections pass the gateways. Packets of connections that a killed gateway had are
@@ -130,6 +141,7 @@ impl TestNetwork {
             terminal,
             hub,
             emulation,
+            second,
             net,
             link,
             seed,
@@ -222,6 +234,11 @@ impl TestNetwork {
     /// Starts an outage of `length`.
     pub(super) fn outage(&self, length: Span) -> Result<(), LabError> {
         self.emulation.as_ref().map_or(Ok(()), |emulation| emulation.outage(length))
+    }
+
+    /// Starts an outage of the second link.
+    pub(super) fn second_outage(&self, length: Span) -> Result<(), LabError> {
+        self.second.as_ref().map_or(Ok(()), |emulation| emulation.outage(length))
     }
 
     /// Stops the emulator.

@@ -61,12 +61,13 @@ impl Sampler {
 
         let mut ways = std::mem::take(&mut self.terminals);
         for terminal in &status.terminals {
+            let (sent, received) = terminal.carried();
             let known = ways.remove(&terminal.terminal);
             let is_new = known.is_none();
             let mut rates = known.unwrap_or_default();
             if !is_new {
-                rates.flow.out = rate(terminal.stream_bytes_sent, rates.sent);
-                rates.flow.back = rate(terminal.stream_bytes_received, rates.received);
+                rates.flow.out = rate(sent, rates.sent);
+                rates.flow.back = rate(received, rates.received);
                 let retransmitted = terminal.retransmitted.saturating_sub(rates.retransmitted);
                 let data = terminal.data_sent.saturating_sub(rates.data);
                 rates.retransmission_ratio =
@@ -76,8 +77,7 @@ impl Sampler {
                     rates.history.pop_front();
                 }
             }
-            (rates.sent, rates.received) =
-                (terminal.stream_bytes_sent, terminal.stream_bytes_received);
+            (rates.sent, rates.received) = (sent, received);
             (rates.data, rates.retransmitted) = (terminal.data_sent, terminal.retransmitted);
             self.terminals.insert(terminal.terminal.clone(), rates);
         }

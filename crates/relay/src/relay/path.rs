@@ -111,7 +111,9 @@ impl Path {
     pub(super) fn select(&self, now: Instant, streams: &mut Streams) {
         streams.set_path(self.number, self.is_answered());
         if let Some(session) = &self.session {
-            streams.set_time(now, session.srtt(), session.rate(now));
+            // A hub sends nothing on a further path before it knows the RTT.
+            let handshake_rtt = self.handshake_rtt.filter(|_| streams.has_several_paths());
+            streams.set_time(now, session.srtt().or(handshake_rtt), session.rate(now));
         }
     }
 

@@ -45,6 +45,16 @@ impl PathView<'_> {
         self.path.is_answered()
     }
 
+    /// Returns whether the path is not used because the hub has not joined it to another one that
+    /// has a session.
+    pub fn is_not_joined(&self) -> bool {
+        let is_refused =
+            |terminal: &Terminal| terminal.is_established() && terminal.joined() == (true, false);
+        self.path.session.is_none()
+            && self.path.terminal.as_ref().is_some_and(is_refused)
+            && self.relay.has_others(self.path.number())
+    }
+
     /// Returns when the session was opened, if there is one.
     pub fn connected_since(&self) -> Option<Instant> {
         self.path.connected_since.filter(|_| self.path.connected)

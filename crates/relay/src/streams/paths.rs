@@ -165,6 +165,10 @@ impl Streams {
         self.paths.all[path].answers = answers;
     }
 
+    pub(crate) fn has_several_paths(&self) -> bool {
+        self.paths.are_several()
+    }
+
     /// No more padding is sent unless it is `suitable` for a further path, too.
     pub(crate) fn limit_padding(&mut self, suitable: bool) {
         self.sends_padding &= suitable;

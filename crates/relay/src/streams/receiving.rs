@@ -7,6 +7,7 @@ use crate::receive::Violation;
 use crate::stream::{Opening, Stream};
 use crate::target::{Cut, Priority, StreamId};
 use crate::{Event, RefuseReason, ResetReason};
+use units::Instant;
 
 /// Streams of the peer's that are kept in all, those included that are cut off or done at one
 /// end, as a multiple of those that may be open, and some more: where few may be open, a word that
@@ -164,6 +165,7 @@ impl Streams {
         match stream.receive.receive(offset, data, end, charged, &mut self.pool) {
             Ok(news) => {
                 self.statistics.bytes_received += data.len() as u64;
+                self.review_missing(id);
                 self.decode(id);
                 self.recount(id);
                 if let Some(open) = open {
@@ -172,6 +174,28 @@ impl Streams {
                 self.received(id, news);
             }
             Err(violation) => self.violated(id, violation),
+        }
+    }
+
+    /// Sends RECEIVED when bytes are missing for longer than any path needs to repeat a lost packet:
+    /// their path may have failed (RLY-12.8).
+    fn review_missing(&mut self, id: StreamId) {
+        if !self.paths.are_several() {
+            return;
+        }
+        let Some(stream) = self.streams.get_mut(&id).filter(|stream| !stream.cut) else { return };
+        let expected = stream.receive.expected();
+        if stream.receive.high() == expected {
+            stream.missing_since = None;
+        } else if stream.missing_since.is_none() || stream.first_missing != expected {
+            (stream.missing_since, stream.first_missing) = (Some(self.now), expected);
+        } else if stream.missing_since.is_some_and(|since| self.now.since(since) > self.round_trip)
+        {
+            // Once for each first missing byte.
+            stream.missing_since = Some(Instant::FAR_FUTURE);
+            if !std::mem::replace(&mut stream.tells_received, true) {
+                self.controls.push_back(Control::Received { id });
+            }
         }
     }
 

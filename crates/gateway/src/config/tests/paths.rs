@@ -79,6 +79,8 @@ fn bonded_paths_have_one_hub_and_one_priority() {
     let config = parse(&all(&bonded));
     let joined: Vec<_> = (0..4).map(|number| joins(&config.paths, number)).collect();
     assert_eq!(joined, [None, None, Some(0), None]);
+    let said = config.to_string();
+    assert!(said.contains("bonded with path \"sat\": each connection uses both"), "{said}");
     let config = parse(&all(OPEN));
     assert!((0..4).all(|number| joins(&config.paths, number).is_none()));
     let error = error_for(TERMINAL, "[link]", "[link]\nbond = true");

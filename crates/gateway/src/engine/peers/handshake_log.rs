@@ -23,6 +23,8 @@ pub(crate) struct HandshakeLog {
     answered: u64,
     /// Number of Hellos since then at which the next message is due; 0: [`FIRST`].
     most: u64,
+    /// Whether the hub does not join the path to others, which was logged.
+    is_not_joined: bool,
 }
 
 impl HandshakeLog {
@@ -48,10 +50,19 @@ impl HandshakeLog {
         }
     }
 
-    /// Logs a hub that does not respond to Hellos. To one without an address none are sent.
+    /// Logs a hub that does not respond to Hellos, or does not join the path to others. To one
+    /// without an address no Hellos are sent.
     pub(crate) fn log_unanswered(&mut self, path: PathView<'_>, hub: Option<SocketAddr>) {
         let Some(counters) = path.association_counters() else { return };
-        let Some(hub) = hub.filter(|_| !path.is_connected()) else {
+        let is_used = path.is_connected() || path.is_not_joined();
+        if let Some(hub) = hub.filter(|_| path.is_not_joined() && !self.is_not_joined) {
+            tracing::warn!(
+                %hub,
+                "path not used: the hub does not support `bond`, or names this key as another terminal"
+            );
+        }
+        self.is_not_joined = path.is_not_joined();
+        let Some(hub) = hub.filter(|_| !is_used) else {
             self.answered = counters.hellos;
             self.most = FIRST;
             return;

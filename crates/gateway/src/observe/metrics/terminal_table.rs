@@ -158,6 +158,12 @@ pub(super) const EACH: &[Each] = &[
         num(t.counters.segments_received)
     }),
     (
+        "bentpipe_terminal_segment_received_bytes_total",
+        Counter,
+        "Bytes of the XSTP segments received.",
+        |t| num(t.counters.segment_bytes_received),
+    ),
+    (
         "bentpipe_terminal_data_packets_sent_total",
         Counter,
         "SDs transmitted for the first time.",

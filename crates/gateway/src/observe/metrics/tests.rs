@@ -15,6 +15,7 @@ fn terminal(name: &str) -> TerminalStatus {
         terminal: name.into(),
         address: "192.0.2.9:4000".into(),
         carrier: "udp",
+        bonded: false,
         connected: true,
         since_unix_seconds: Some(1_800_000_000.5),
         last_received_unix_seconds: Some(1_800_000_100.25),

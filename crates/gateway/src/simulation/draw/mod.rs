@@ -89,9 +89,14 @@ impl Storm {
         options.dns = options.layout != Layout::Single && names.chance(0.4);
         let reloaded = reloaded(rng, &options);
         let delay = options.delay;
-        let site = Site::new(rng, &options, &reloaded, |rng, rate| trouble::link(rng, rate, delay));
+        let mut site =
+            Site::new(rng, &options, &reloaded, |rng, rate| trouble::link(rng, rate, delay));
         let faults_end = Instant::ZERO + Span::from_secs(6 + rng.below(10));
-        let (mut acts, harsh) = trouble::acts(rng, &site, faults_end);
+        let (mut acts, mut harsh) = trouble::acts(rng, &site, faults_end);
+        if options.layout == Layout::TwoLinks {
+            let mut rng = RngStream::new(seed, 0, "gateway/simulation/bonded");
+            harsh |= trouble::bonded(&mut rng, &mut acts, &mut site, faults_end);
+        }
         if options.dns {
             trouble::add_queries(&mut names, &mut acts, &site, faults_end);
         }

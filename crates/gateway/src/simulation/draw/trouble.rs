@@ -26,6 +26,38 @@ pub(super) fn link(rng: &mut RngStream, rate: BitRate, delay: Span) -> Link {
     link
 }
 
+/// Draws what concerns two bonded paths: a smaller MTU of one, and one that fails every few seconds.
+/// Returns whether this may delay connections.
+pub(super) fn bonded(
+    rng: &mut RngStream,
+    acts: &mut BTreeMap<Instant, Act>,
+    site: &mut Site,
+    faults_end: Instant,
+) -> bool {
+    if rng.chance(0.5) {
+        let path = rng.below(2) as usize;
+        let mtu = 1_300 + rng.below(200) as usize;
+        for (_, link) in &mut site.links[2 * path..2 * path + 2] {
+            link.mtu = mtu;
+        }
+    }
+    if !rng.chance(0.4) {
+        return false;
+    }
+    let path = rng.below(2) as usize;
+    let mut at = Instant::ZERO + Span::from_millis(1_000 + rng.below(1_000));
+    while at < faults_end {
+        let length = Span::from_millis(200 + rng.below(1_500));
+        for link in [2 * path, 2 * path + 1] {
+            // Other events have whole milliseconds.
+            let at = at + Span::from_micros(1 + link as u64);
+            acts.insert(at, Act::Blackout(link, length));
+        }
+        at = at + length + Span::from_millis(500 + rng.below(2_500));
+    }
+    true
+}
+
 /// Adds DNS queries to `acts`: bursts for many names, and single ones for a few.
 pub(super) fn add_queries(
     rng: &mut RngStream,

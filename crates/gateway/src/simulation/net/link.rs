@@ -22,6 +22,8 @@ pub(in crate::simulation) struct Link {
     pub(in crate::simulation) reorder: u64,
     /// Octets of headers of each datagram.
     pub(in crate::simulation) headers: usize,
+    /// Largest IP packet; larger ones are dropped without a message.
+    pub(in crate::simulation) mtu: usize,
     /// End of the current outage.
     pub(in crate::simulation) dark_until: Instant,
     /// Times at which datagrams were lost or corrupted.
@@ -41,6 +43,7 @@ impl Link {
             corrupt: 0,
             reorder: 0,
             headers: headers(SocketAddr::from(([0; 4], 0))),
+            mtu: usize::MAX,
             dark_until: Instant::ZERO,
             lost: Vec::new(),
             busy_until: Instant::ZERO,
@@ -66,6 +69,10 @@ impl Link {
         rng: &mut RngStream,
         bytes: &mut [u8],
     ) -> Vec<Instant> {
+        if bytes.len() + self.headers > self.mtu {
+            self.lost.push(now);
+            return Vec::new();
+        }
         let start = self.busy_until.max(now);
         if start.since(now) > self.queue {
             self.lost.push(now);
