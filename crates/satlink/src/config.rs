@@ -141,7 +141,8 @@ impl LinkConfig {
             Discipline::DropTail
             | Discipline::Fair { .. }
             | Discipline::CoDel(_)
-            | Discipline::FairCoDel { .. } => discipline,
+            | Discipline::FairCoDel { .. }
+            | Discipline::DualPi2(_) => discipline,
         };
         QueueConfig { discipline, limit: resolve(limit) }
     }
@@ -238,7 +239,15 @@ impl DirectionConfig {
             {
                 Err(ConfigError::CoDelTimes { direction })
             }
-            Discipline::Fair { .. } | Discipline::CoDel(_) | Discipline::FairCoDel { .. } => Ok(()),
+            Discipline::DualPi2(dual)
+                if dual.target < Span::from_millis(1) || dual.max_round_trip < dual.target =>
+            {
+                Err(ConfigError::DualPi2Times { direction })
+            }
+            Discipline::Fair { .. }
+            | Discipline::CoDel(_)
+            | Discipline::FairCoDel { .. }
+            | Discipline::DualPi2(_) => Ok(()),
         }
     }
 }
@@ -297,6 +306,11 @@ pub enum ConfigError {
         /// The direction.
         direction: Direction,
     },
+    /// DualPI2's target is below 1 ms, or above its maximum round trip.
+    DualPi2Times {
+        /// The direction.
+        direction: Direction,
+    },
     /// Framing overhead or cell size exceeds 65,535 octets.
     FramingTooLarge {
         /// The direction.
@@ -340,6 +354,9 @@ impl fmt::Display for ConfigError {
             }
             Self::CoDelTimes { direction } => {
                 write!(f, "{direction} codel: expected 0 < target < interval")
+            }
+            Self::DualPi2Times { direction } => {
+                write!(f, "{direction} dualpi2: expected 1 ms <= target <= maximum round trip")
             }
             Self::FramingTooLarge { direction, found } => {
                 write!(f, "{direction} framing: found {found} bytes, expected at most 65535")

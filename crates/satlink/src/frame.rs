@@ -18,6 +18,11 @@ pub trait Frame: Clone {
     fn mark(&mut self) -> bool {
         false
     }
+
+    /// Whether its ECN field is the identifier of L4S: ECT(1) or CE (RFC 9331, section 5.1).
+    fn is_l4s(&self) -> bool {
+        false
+    }
 }
 
 impl Frame for alloc::vec::Vec<u8> {

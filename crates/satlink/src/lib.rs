@@ -64,5 +64,5 @@ pub use errors::{GilbertElliott, MarkovState, Outage, TwoStateMarkov};
 pub use frame::{Admission, Delivery, Direction, DropCause, Frame};
 pub use framing::Framing;
 pub use link::Link;
-pub use queue::{CoDel, Discipline, Limit, QueueConfig, Red};
+pub use queue::{CoDel, Discipline, DualPi2, Limit, QueueConfig, Red};
 pub use trace::Trace;

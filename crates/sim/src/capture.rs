@@ -133,6 +133,7 @@ fn write_packet(out: &mut Vec<u8>, packet: &Packet, number: u16) {
         Payload::Bytes(_) => 0,
         Payload::Tcp(segment) | Payload::Stream(segment, _) => match segment.ecn {
             Ecn::NotCapable => 0,
+            Ecn::Scalable => 1,
             Ecn::Capable => 2,
             Ecn::Congestion => 3,
         },

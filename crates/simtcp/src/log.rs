@@ -33,6 +33,9 @@ pub(crate) struct Sent {
     delivered: u64,
     delivered_at: Instant,
     limited: bool,
+    /// [P.tx_in_flight] and [P.lost]: octets in flight with it, and lost before it.
+    in_flight: u64,
+    lost_before: u64,
 }
 
 impl Sent {
@@ -65,6 +68,24 @@ pub(crate) struct Rate {
     pub(crate) limited: bool,
 }
 
+/// The flight of a segment (draft-ietf-ccwg-bbr, section 5.5.10.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Flight {
+    /// Octets in flight when it was sent, itself included.
+    pub(crate) in_flight: u64,
+    /// Octets lost since then.
+    pub(crate) lost: u64,
+    /// Octets delivered since then.
+    pub(crate) delivered: u64,
+    /// Its own octets.
+    pub(crate) len: u64,
+    /// The sender was application-limited.
+    pub(crate) limited: bool,
+}
+
+/// Share of a flight whose loss is too much: 1/50 (BBR.LossThresh).
+pub(crate) const HEAVY_LOSS: u64 = 50;
+
 /// The outstanding segments.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SentLog {
@@ -80,6 +101,9 @@ pub(crate) struct SentLog {
     /// Octets neither delivered nor lost; and octets lost.
     on_way: u64,
     lost: u64,
+    /// Octets lost so far; and the first segment whose flight lost too much, until it is taken.
+    lost_ever: u64,
+    heavy_loss: Option<Flight>,
 }
 
 impl SentLog {
@@ -119,6 +143,7 @@ impl SentLog {
             (self.first, self.delivered_at) = (now, now);
         }
         if self.records.back().is_none_or(|last| start >= last.end) {
+            self.on_way += end - start;
             self.records.push_back(Sent {
                 start,
                 end,
@@ -130,8 +155,9 @@ impl SentLog {
                 delivered: self.delivered,
                 delivered_at: self.delivered_at,
                 limited: self.limited_until != 0,
+                in_flight: self.on_way,
+                lost_before: self.lost_ever,
             });
-            self.on_way += end - start;
             return;
         }
         self.split(start);
@@ -148,6 +174,8 @@ impl SentLog {
             record.delivered = self.delivered;
             record.delivered_at = self.delivered_at;
             record.limited = self.limited_until != 0;
+            record.in_flight = self.on_way;
+            record.lost_before = self.lost_ever;
             index += 1;
         }
     }
@@ -240,11 +268,26 @@ impl SentLog {
             if is_lost(record) {
                 record.lost = true;
                 bytes += record.len();
+                self.lost_ever += record.len();
+                let flight = flight_of(record, self.lost_ever, self.delivered);
+                if self.heavy_loss.is_none() && flight.lost * HEAVY_LOSS > flight.in_flight {
+                    self.heavy_loss = Some(flight);
+                }
             }
         }
         self.on_way -= bytes;
         self.lost += bytes;
         bytes
+    }
+
+    /// The flight of the newest segment of `delivery`.
+    pub(crate) fn flight(&self, delivery: &Delivery) -> Option<Flight> {
+        delivery.newest.map(|newest| flight_of(&newest, self.lost_ever, self.delivered))
+    }
+
+    /// Takes the first segment whose loss was too much for its flight since the last call.
+    pub(crate) fn take_heavy_loss(&mut self) -> Option<Flight> {
+        self.heavy_loss.take()
     }
 
     /// The first segment considered lost.
@@ -270,6 +313,16 @@ impl SentLog {
         let upper = Sent { start: number, ..*record };
         record.end = number;
         self.records.insert(index + 1, upper);
+    }
+}
+
+fn flight_of(record: &Sent, lost_ever: u64, delivered: u64) -> Flight {
+    Flight {
+        in_flight: record.in_flight,
+        lost: lost_ever - record.lost_before,
+        delivered: delivered - record.delivered,
+        len: record.len(),
+        limited: record.limited,
     }
 }
 

@@ -38,6 +38,20 @@ pub struct Flags {
     pub ece: bool,
     /// CWR: the window was reduced; with SYN, as ECE (RFC 3168, section 6.1).
     pub cwr: bool,
+    /// AE: with ECE and CWR the counter of AccECN (RFC 9768, section 3.1).
+    pub ae: bool,
+}
+
+impl Flags {
+    /// ACE: the lower three bits of the number of marked packets received (RFC 9768, section 3.2.2).
+    pub fn ace(self) -> u8 {
+        u8::from(self.ae) << 2 | u8::from(self.cwr) << 1 | u8::from(self.ece)
+    }
+
+    /// The flags with that counter.
+    pub(crate) fn with_ace(count: u64) -> Self {
+        Self { ae: count & 4 != 0, cwr: count & 2 != 0, ece: count & 1 != 0, ..Self::default() }
+    }
 }
 
 /// The ECN field of the IP header (RFC 3168, section 5).
@@ -48,8 +62,17 @@ pub enum Ecn {
     NotCapable,
     /// ECT(0): queues may mark it.
     Capable,
+    /// ECT(1): as ECT(0), and the sender's response is scalable: L4S (RFC 9331, section 4).
+    Scalable,
     /// CE: congestion experienced.
     Congestion,
+}
+
+impl Ecn {
+    /// Whether it is the identifier of L4S (RFC 9331, section 5.1).
+    pub fn is_l4s(self) -> bool {
+        matches!(self, Self::Scalable | Self::Congestion)
+    }
 }
 
 /// A connection count of T/TCP (RFC 1644, section 2.1).
@@ -220,7 +243,7 @@ impl Segment {
     pub fn mark(&mut self) -> bool {
         match self.ecn {
             Ecn::NotCapable => false,
-            Ecn::Capable | Ecn::Congestion => {
+            Ecn::Capable | Ecn::Scalable | Ecn::Congestion => {
                 self.ecn = Ecn::Congestion;
                 true
             }

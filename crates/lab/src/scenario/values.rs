@@ -118,10 +118,12 @@ pub(super) struct Tcp(pub(super) TcpConfig);
 type Preset = fn() -> TcpConfig;
 
 /// The TCPs by name.
-const TCPS: [(&str, Preset); 12] = [
+const TCPS: [(&str, Preset); 14] = [
     ("linux-cubic", TcpConfig::linux_cubic),
     ("linux-reno", TcpConfig::linux_reno),
     ("bbr", TcpConfig::bbr),
+    ("bbr3", TcpConfig::bbr3),
+    ("prague", TcpConfig::prague),
     ("cubic", TcpConfig::cubic),
     ("cubic-hystart", TcpConfig::linux),
     ("sack", TcpConfig::sack),

@@ -74,4 +74,12 @@ impl Frame for Carried {
             }
         }
     }
+
+    fn is_l4s(&self) -> bool {
+        let field = match &self.envelope {
+            Envelope::Ethernet => headers::frame_ecn(&self.bytes),
+            Envelope::Datagram { traffic_class, .. } => *traffic_class & 3,
+        };
+        field & 1 == 1
+    }
 }

@@ -69,6 +69,18 @@ pub fn mark_frame(frame: &mut [u8]) -> bool {
     }
 }
 
+/// The ECN field of `frame` (RFC 3168, section 5); 0 if it is no IP packet.
+pub fn frame_ecn(frame: &[u8]) -> u8 {
+    let (offset, ethertype) = network_offset(frame);
+    let second = frame.get(offset + 1).copied().unwrap_or(0);
+    match ethertype {
+        ETHERTYPE_IPV4 => second & 3,
+        // The traffic class spans the first two octets.
+        ETHERTYPE_IPV6 => second >> 4 & 3,
+        _ => 0,
+    }
+}
+
 /// Writes the TCP or UDP checksum that the sender left to hardware; false if there is none that
 /// this function supports.
 pub fn complete_checksum(frame: &mut [u8]) -> bool {

@@ -26,6 +26,9 @@ impl Frame for Packet {
         self.marked = self.id.is_multiple_of(2);
         self.marked
     }
+    fn is_l4s(&self) -> bool {
+        self.id.is_multiple_of(4)
+    }
 }
 
 fn packet(id: u64, len: usize) -> Packet {

@@ -1,16 +1,19 @@
 //! The transmit queue.
 
 mod codel;
+mod dual_pi2;
 mod fair;
 mod fair_codel;
 mod red;
 
 pub use codel::CoDel;
+pub use dual_pi2::DualPi2;
 pub use red::Red;
 
 use crate::{DropCause, Frame};
 use alloc::collections::VecDeque;
 use codel::CoDelState;
+use dual_pi2::DualQueue;
 use fair::FairQueue;
 use fair_codel::FairCoDel;
 use red::{RedState, Verdict};
@@ -49,6 +52,8 @@ pub enum Discipline {
         /// CoDel's parameters.
         codel: CoDel,
     },
+    /// Two coupled queues, of which L4S traffic has its own (RFC 9332).
+    DualPi2(DualPi2),
 }
 
 /// Queue limit. The frame in transmission counts: with a limit of one packet there is no queue.
@@ -121,6 +126,7 @@ enum Room<F> {
     Line(VecDeque<Waiting<F>>),
     Fair(FairQueue<F>),
     FairCoDel(FairCoDel<F>),
+    DualPi2(DualQueue<F>),
 }
 
 impl<F: Frame> Queue<F> {
@@ -149,20 +155,25 @@ impl<F: Frame> Queue<F> {
             Discipline::DropTail
             | Discipline::Fair { .. }
             | Discipline::CoDel(_)
-            | Discipline::FairCoDel { .. } => None,
+            | Discipline::FairCoDel { .. }
+            | Discipline::DualPi2(_) => None,
         };
         self.codel = match settings.discipline {
             Discipline::CoDel(codel) | Discipline::FairCoDel { codel, .. } => {
                 let state = self.codel.take().map_or_else(CoDelState::default, |(_, state)| state);
                 Some((codel, state))
             }
-            Discipline::DropTail | Discipline::Red(_) | Discipline::Fair { .. } => None,
+            Discipline::DropTail
+            | Discipline::Red(_)
+            | Discipline::Fair { .. }
+            | Discipline::DualPi2(_) => None,
         };
         match (settings.discipline, &mut self.room) {
             (Discipline::Fair { quantum }, Room::Fair(fair)) => fair.set_quantum(quantum),
             (Discipline::FairCoDel { quantum, .. }, Room::FairCoDel(fair)) => {
                 fair.set_quantum(quantum);
             }
+            (Discipline::DualPi2(settings), Room::DualPi2(dual)) => dual.set(settings),
             (Discipline::DropTail | Discipline::Red(_) | Discipline::CoDel(_), Room::Line(_)) => {}
             (discipline, room) => {
                 let waiting = room.drain();
@@ -179,13 +190,15 @@ impl<F: Frame> Queue<F> {
 
     /// Queued frames, for audits.
     pub(crate) fn frames(&self) -> impl Iterator<Item = &F> {
-        let (line, fair, codel) = match &self.room {
-            Room::Line(line) => (Some(line.iter()), None, None),
-            Room::Fair(fair) => (None, Some(fair.iter()), None),
-            Room::FairCoDel(fair) => (None, None, Some(fair.iter())),
+        let (line, fair, codel, dual) = match &self.room {
+            Room::Line(line) => (Some(line.iter()), None, None, None),
+            Room::Fair(fair) => (None, Some(fair.iter()), None, None),
+            Room::FairCoDel(fair) => (None, None, Some(fair.iter()), None),
+            Room::DualPi2(dual) => (None, None, None, Some(dual.iter())),
         };
         let waiting = line.into_iter().flatten().chain(fair.into_iter().flatten());
-        waiting.chain(codel.into_iter().flatten()).map(|waiting| &waiting.frame)
+        let waiting = waiting.chain(codel.into_iter().flatten());
+        waiting.chain(dual.into_iter().flatten()).map(|waiting| &waiting.frame)
     }
 
     /// Enqueues `waiting` if possible. `typical` is the serialization delay of a typical frame.
@@ -241,6 +254,7 @@ impl<F: Frame> Queue<F> {
             (Room::Line(line), None) => line.pop_front().map(goes),
             (Room::Fair(fair), _) => fair.pop().map(goes),
             (Room::FairCoDel(fair), Some((codel, _))) => fair.pop(codel, now),
+            (Room::DualPi2(dual), _) => dual.pop(now),
             (Room::FairCoDel(_), None) => unreachable!("FQ-CoDel has CoDel's parameters"),
         };
         if let Some(Exit::Goes { waiting, .. } | Exit::Shed(waiting)) = &exit {
@@ -264,7 +278,7 @@ impl<F: Frame> Queue<F> {
     /// another flow has more octets queued and one frame of it is large enough.
     fn displaces(&self, waiting: &Waiting<F>) -> bool {
         match &self.room {
-            Room::Line(_) => false,
+            Room::Line(_) | Room::DualPi2(_) => false,
             Room::Fair(fair) => fair.displaces(waiting),
             Room::FairCoDel(fair) => fair.displaces(waiting),
         }
@@ -272,7 +286,7 @@ impl<F: Frame> Queue<F> {
 
     fn displace(&mut self) -> Entry<F> {
         let victim = match &mut self.room {
-            Room::Line(_) => unreachable!("only a fair queue displaces"),
+            Room::Line(_) | Room::DualPi2(_) => unreachable!("only a fair queue displaces"),
             Room::Fair(fair) => fair.drop_from_longest(),
             Room::FairCoDel(fair) => fair.drop_from_longest(),
         };
@@ -287,6 +301,7 @@ impl<F: Frame> Room<F> {
         match discipline {
             Discipline::Fair { quantum } => Self::Fair(FairQueue::new(quantum)),
             Discipline::FairCoDel { quantum, .. } => Self::FairCoDel(FairCoDel::new(quantum)),
+            Discipline::DualPi2(settings) => Self::DualPi2(DualQueue::new(settings)),
             Discipline::DropTail | Discipline::Red(_) | Discipline::CoDel(_) => {
                 Self::Line(VecDeque::new())
             }
@@ -298,15 +313,17 @@ impl<F: Frame> Room<F> {
             Self::Line(line) => line.push_back(waiting),
             Self::Fair(fair) => fair.push(waiting),
             Self::FairCoDel(fair) => fair.push(waiting),
+            Self::DualPi2(dual) => dual.push(waiting),
         }
     }
 
-    /// Removes all frames, in order of service; of FQ-CoDel in order of arrival.
+    /// Removes all frames, in order of service; of FQ-CoDel and DualPI2 in order of arrival.
     fn drain(&mut self) -> VecDeque<Waiting<F>> {
         match self {
             Self::Line(line) => core::mem::take(line),
             Self::Fair(fair) => core::iter::from_fn(|| fair.pop()).collect(),
             Self::FairCoDel(fair) => fair.drain().into(),
+            Self::DualPi2(dual) => dual.drain(),
         }
     }
 }

@@ -14,6 +14,7 @@
 //! | `queue fair [QUANTUM]` | deficit round robin over flows |
 //! | `queue codel [TARGET [INTERVAL]] [ecn]` | controlled delay (RFC 8289) |
 //! | `queue fq-codel [TARGET [INTERVAL]] [ecn]` | one such queue per flow (RFC 8290) |
+//! | `queue dualpi2 [TARGET [MAX_RTT]]` | coupled queues for L4S and other traffic (RFC 9332) |
 //! | `loss [random] SHARE` | of the packets |
 //! | `loss gemodel P [R [1-H [1-K]]]`, `gemodel ...` | Gilbert-Elliott |
 //! | `ber RATIO` | of the bits, as in `1e-6` |
@@ -58,8 +59,8 @@ pub use star::parse_star;
 
 use crate::errors::{GilbertElliott, MarkovState, Outage, TwoStateMarkov};
 use crate::{
-    CoDel, Direction, DirectionConfig, Discipline, Framing, Jitter, Limit, LinkConfig, Red,
-    Reorder, profiles,
+    CoDel, Direction, DirectionConfig, Discipline, DualPi2, Framing, Jitter, Limit, LinkConfig,
+    Red, Reorder, profiles,
 };
 use core::fmt;
 use scan::Words;
@@ -276,15 +277,18 @@ fn discipline(words: &mut Words<'_>) -> Result<Discipline, WordError> {
         Fair,
         CoDel,
         FairCoDel,
+        DualPi2,
     }
-    let kind = words.value("droptail, red, fair, codel or fq-codel", |text| match text {
-        "droptail" => Some(Kind::DropTail),
-        "red" => Some(Kind::Red),
-        "fair" => Some(Kind::Fair),
-        "codel" => Some(Kind::CoDel),
-        "fq-codel" => Some(Kind::FairCoDel),
-        _ => None,
-    })?;
+    let kind =
+        words.value("droptail, red, fair, codel, fq-codel or dualpi2", |text| match text {
+            "droptail" => Some(Kind::DropTail),
+            "red" => Some(Kind::Red),
+            "fair" => Some(Kind::Fair),
+            "codel" => Some(Kind::CoDel),
+            "fq-codel" => Some(Kind::FairCoDel),
+            "dualpi2" => Some(Kind::DualPi2),
+            _ => None,
+        })?;
     Ok(match kind {
         Kind::DropTail => Discipline::DropTail,
         Kind::Red => {
@@ -303,6 +307,7 @@ fn discipline(words: &mut Words<'_>) -> Result<Discipline, WordError> {
         },
         Kind::CoDel => Discipline::CoDel(codel(words)?),
         Kind::FairCoDel => Discipline::FairCoDel { quantum: QUANTUM, codel: codel(words)? },
+        Kind::DualPi2 => Discipline::DualPi2(dual_pi2(words)?),
     })
 }
 
@@ -317,6 +322,17 @@ fn codel(words: &mut Words<'_>) -> Result<CoDel, WordError> {
         target: target.unwrap_or(Span::from_millis(5)),
         interval: interval.unwrap_or(Span::from_millis(100)),
         mark: words.take("ecn"),
+    })
+}
+
+/// RFC 9332's defaults: 15 ms and 100 ms.
+fn dual_pi2(words: &mut Words<'_>) -> Result<DualPi2, WordError> {
+    let usual = DualPi2::default();
+    let target = words.optional(TIME, values::time)?;
+    let longest = if target.is_some() { words.optional(TIME, values::time)? } else { None };
+    Ok(DualPi2 {
+        target: target.unwrap_or(usual.target),
+        max_round_trip: longest.unwrap_or(usual.max_round_trip),
     })
 }
 

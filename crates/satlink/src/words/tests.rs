@@ -79,6 +79,9 @@ fn queues() {
     let codel = CoDel { target, interval, mark: true };
     let fair = Discipline::FairCoDel { quantum: 1514, codel };
     assert_eq!(discipline("queue fq-codel 30ms 600ms ecn"), Ok(fair));
+    assert_eq!(discipline("queue dualpi2"), Ok(Discipline::DualPi2(DualPi2::default())));
+    let dual = DualPi2 { target, max_round_trip: Span::from_millis(700) };
+    assert_eq!(discipline("queue dualpi2 30ms 700ms"), Ok(Discipline::DualPi2(dual)));
 }
 
 #[test]

@@ -21,7 +21,8 @@ pub(super) fn write(out: &mut Vec<u8>, segment: &Segment, bytes: Option<&[u8]>, 
         (segment.flags.ece, 0x40),
         (segment.flags.cwr, 0x80),
     ];
-    out.push((words as u8) << 4);
+    // AE is the last bit of the reserved ones (RFC 9768, section 3.1).
+    out.push((words as u8) << 4 | u8::from(segment.flags.ae));
     out.push(flags.iter().filter(|(set, _)| *set).map(|(_, bit)| bit).sum::<u8>());
     out.extend(segment.window.to_be_bytes());
     // Checksum, urgent pointer.

@@ -222,6 +222,10 @@ impl Frame for Packet {
         self.change_segment(|segment| marked = segment.mark());
         marked
     }
+
+    fn is_l4s(&self) -> bool {
+        self.segment().is_some_and(|segment| segment.ecn.is_l4s())
+    }
 }
 
 /// The payload of a packet.

@@ -70,6 +70,10 @@ pub enum WindowKind {
     Vegas,
     /// A model of the path, with pacing (draft-cardwell-iccrg-bbr-congestion-control-00).
     Bbr,
+    /// BBR version 3: the model is bounded by losses and marks as well (draft-ietf-ccwg-bbr).
+    Bbr3,
+    /// A reduction in proportion to the marked share (RFC 8257), with ECT(1) (RFC 9331).
+    Prague,
 }
 
 /// How slow start ends before a loss.

@@ -52,6 +52,9 @@ pub struct TcpConfig {
     pub probing: Option<Probing>,
     /// ECN (RFC 3168).
     pub ecn: bool,
+    /// With `ecn`: AccECN, so that the sender knows the number of marks (RFC 9768, without its
+    /// option); windows that respond to it send ECT(1).
+    pub accurate_ecn: bool,
     /// Duplicates are reported in the first SACK block (RFC 2883).
     pub d_sack: bool,
     /// With timestamps: segments older than the newest in order are dropped (PAWS; RFC 7323,
@@ -179,6 +182,8 @@ mod tests {
             TcpConfig::vegas(),
             TcpConfig::probing(),
             TcpConfig::bbr(),
+            TcpConfig::bbr3(),
+            TcpConfig::prague(),
             TcpConfig::linux_reno(),
         ] {
             assert_eq!(config.validate(), Ok(()));

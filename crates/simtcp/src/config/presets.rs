@@ -38,6 +38,7 @@ impl TcpConfig {
             path_mtu: false,
             probing: None,
             ecn: false,
+            accurate_ecn: false,
             d_sack: false,
             paws: true,
             nagle: false,
@@ -156,6 +157,24 @@ impl TcpConfig {
             proportional_reduction: false,
             after_idle: AfterIdle::Keep,
             ..Self::linux_cubic()
+        }
+    }
+
+    /// BBR version 3 with Linux's options. With `ecn` it responds to the number of marks.
+    pub fn bbr3() -> Self {
+        Self { window: WindowKind::Bbr3, accurate_ecn: true, ..Self::bbr() }
+    }
+
+    /// A sender for L4S, as TCP Prague: the response of RFC 8257 to accurate feedback, ECT(1),
+    /// pacing. Not modelled: independence of the round trip, and the fall-back where a queue of
+    /// RFC 3168 is detected (RFC 9331, section 4.3).
+    pub fn prague() -> Self {
+        Self {
+            window: WindowKind::Prague,
+            ecn: true,
+            accurate_ecn: true,
+            pacing: true,
+            ..Self::linux_reno()
         }
     }
 

@@ -18,6 +18,8 @@ const LEAST_MTU: u16 = 68;
 /// MTUs tried after two timeouts and after four (RFC 4821, section 7.7: 1024 octets; then RFC
 /// 879's).
 const BLACK_HOLE_MTUS: [u16; 2] = [1_024, 576];
+/// Initial value of AccECN's counters (RFC 9768, section 3.2.1).
+const FIRST_COUNT: u64 = 5;
 /// Octets of a connection count in every segment, padding included (RFC 1644).
 const COUNT: u64 = 8;
 /// Default segment size of a peer without the option (RFC 9293, section 3.7.1).
@@ -119,7 +121,10 @@ impl Endpoint {
         self.scale = config.window_scale && syn.options.window_scale.is_some();
         // ECN's response has ECE only (RFC 3168, section 6.1.1).
         let asks = syn.acknowledgement.is_none();
-        self.ecn = config.ecn && syn.flags.ece && syn.flags.cwr == asks;
+        let flags = if asks { 0b111 } else { 0b010 };
+        let accurate = config.ecn && config.accurate_ecn && syn.flags.ace() == flags;
+        self.marks = accurate.then_some(FIRST_COUNT);
+        self.ecn = accurate || config.ecn && syn.flags.ece && syn.flags.cwr == asks;
         let peer_shift = if self.scale { syn.options.window_scale.unwrap_or(0).min(14) } else { 0 };
         let own_shift = if self.scale { self.receiver.wanted_shift() } else { 0 };
         let largest = syn.options.max_segment.unwrap_or(DEFAULT_SEGMENT).min(config.max_segment);
@@ -132,6 +137,9 @@ impl Endpoint {
         self.sender.peer_opened(config, segment, self.sack, peer_shift);
         if let Some(probing) = config.probing.filter(|_| syn.options.probe.is_some()) {
             self.sender.probe_with(Prober::new(probing));
+        }
+        if accurate {
+            self.sender.count_marks(FIRST_COUNT);
         }
         self.sender.peer_window_of_syn(syn);
         self.receiver.opened(syn, own_shift, self.sack && config.d_sack);
@@ -234,7 +242,9 @@ impl Endpoint {
 
     /// Handles ECN marks and probes.
     fn note_marks(&mut self, segment: &Segment) {
-        if self.ecn {
+        if let Some(marks) = &mut self.marks {
+            *marks += u64::from(segment.ecn == Ecn::Congestion);
+        } else if self.ecn {
             self.marked &= !segment.flags.cwr;
             self.marked |= segment.ecn == Ecn::Congestion;
         }

@@ -117,6 +117,8 @@ pub struct Endpoint {
     ecn: bool,
     /// An ECN mark was received; echoed until the peer has reduced its window.
     marked: bool,
+    /// With AccECN: r.cep, the number of marks received.
+    marks: Option<u64>,
     /// The response to a probe is to be sent.
     probe_answer: Option<Probe>,
     time_wait: Option<Instant>,
@@ -165,6 +167,7 @@ impl Endpoint {
             scale: false,
             ecn: false,
             marked: false,
+            marks: None,
             probe_answer: None,
             time_wait: None,
             handshake: Handshake::new(config.opening, PeerMemory::default(), 1, content),

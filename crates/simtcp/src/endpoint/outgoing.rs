@@ -47,8 +47,11 @@ impl Endpoint {
             segment.payload = self.payload(&outgoing);
             // Retransmissions are not ECN-capable (RFC 3168, section 6.1.5).
             if self.ecn && !outgoing.again && outgoing.len > 0 {
-                segment.ecn = Ecn::Capable;
-                segment.flags.cwr = self.sender.take_reduced();
+                let scalable = self.marks.is_some() && self.sender.window().is_scalable();
+                segment.ecn = if scalable { Ecn::Scalable } else { Ecn::Capable };
+                if self.marks.is_none() {
+                    segment.flags.cwr = self.sender.take_reduced();
+                }
             }
             self.receiver.acknowledged();
             if outgoing.len > 0 {
@@ -93,8 +96,11 @@ impl Endpoint {
                 .then(|| (self.ticks(now), self.receiver.echo())),
             ..Options::default()
         };
-        segment.flags.ece = if answers { self.ecn } else { config.ecn };
-        segment.flags.cwr = config.ecn && !answers;
+        // RFC 3168, section 6.1.1; RFC 9768, section 3.1.1, table 2.
+        let accurate = self.marks.is_some();
+        segment.flags.ece = if answers { self.ecn && !accurate } else { config.ecn };
+        segment.flags.cwr = if answers { accurate } else { config.ecn };
+        segment.flags.ae = !answers && config.ecn && config.accurate_ecn;
         if config.probing.is_some() && (!answers || self.sender.probes()) {
             segment.options.probe = Some(Probe { cycle: 0, second: false, answer: false });
         }
@@ -150,7 +156,10 @@ impl Endpoint {
             sequence: self.sender.flow().end,
             acknowledgement: Some(self.receiver.next()),
             window: self.receiver.window(false),
-            flags: Flags { ece: self.marked, ..Flags::default() },
+            flags: match self.marks {
+                Some(marks) => Flags::with_ace(marks),
+                None => Flags { ece: self.marked, ..Flags::default() },
+            },
             options: Options { timestamps, count: self.handshake.count(), ..Options::default() },
             ecn: Ecn::NotCapable,
             payload: Payload::default(),

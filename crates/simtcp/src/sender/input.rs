@@ -4,10 +4,10 @@ use super::prr::Prr;
 use super::{AckResult, Sender};
 use crate::log::{Delivery, SentLog};
 use crate::probing::{Cause, Finding};
-use crate::recovery::{Report, Verdict};
+use crate::recovery::{Outstanding, Report, Verdict};
 use crate::round_trip::AckSample;
 use crate::segment::Segment;
-use crate::window::{Acked, Sample};
+use crate::window::{Acked, Marks, Sample};
 use units::{Instant, Span};
 
 impl Sender {
@@ -41,6 +41,9 @@ impl Sender {
             Some(log) => log.on_ack(now, acknowledged, blocks),
             None => Delivery::default(),
         };
+        if !segment.flags.syn {
+            self.on_ace(segment.flags.ace(), &delivery, acknowledged, before);
+        }
         self.flow.oldest = acknowledged;
         self.flow.next = self.flow.next.max(acknowledged);
         let acked = acknowledged - before.oldest;
@@ -69,7 +72,11 @@ impl Sender {
         self.obey(now, verdict, acked, flight, [sample, delivery.round_trip]);
         let newly_lost = self.log.as_ref().map_or(0, SentLog::lost).saturating_sub(lost_before);
         self.reduce_in_proportion(verdict, flight, acked, delivery.bytes, newly_lost);
-        if segment.flags.ece && !segment.flags.syn && verdict != Verdict::Loss {
+        if self.marks.is_none()
+            && segment.flags.ece
+            && !segment.flags.syn
+            && verdict != Verdict::Loss
+        {
             self.on_mark(flight);
         }
         if self.window.needs_log() {
@@ -152,6 +159,28 @@ impl Sender {
         self.reduced = true;
         self.counters.marks += 1;
         self.window.on_loss(flight);
+    }
+
+    /// Handles AccECN's counter (RFC 9768, section 3.2.2.5 and appendix A.2).
+    fn on_ace(&mut self, ace: u8, delivery: &Delivery, up_to: u64, before: Outstanding) {
+        let Some(marks) = &mut self.marks else { return };
+        let newly = (up_to - before.oldest).max(delivery.bytes).div_ceil(before.segment);
+        let change = (u64::from(ace) + 8 - (*marks & 7)) & 7;
+        // The counter may have wrapped where so many are acknowledged: the most that is consistent.
+        let count = if newly > 7 { newly - ((newly - change) & 7) } else { change };
+        *marks += count;
+        let flight = before.end - before.oldest;
+        let reduced = self.window.on_marks(&Marks {
+            bytes: (count * before.segment).min((newly * before.segment).max(before.segment)),
+            delivered: newly * before.segment,
+            up_to,
+            next: before.end,
+        });
+        match reduced {
+            Some(reduced) => self.counters.marks += u64::from(reduced),
+            None if count > 0 => self.on_mark(flight),
+            None => {}
+        }
     }
 
     /// Counts the duplicates reported by the peer (RFC 2883, section 4).
@@ -244,8 +273,11 @@ impl Sender {
         let repairing = self.recovery.is_repairing() || self.timeout_point.is_some();
         let Some(log) = &mut self.log else { return };
         let rate = log.rate(delivery, least);
+        let (flight, heavy_loss) = (log.flight(delivery), log.take_heavy_loss());
         self.window.on_sample(&Sample {
             now,
+            flight,
+            heavy_loss,
             newly: delivery.bytes,
             delivered: log.delivered(),
             rate,

@@ -98,6 +98,8 @@ pub(crate) struct Sender {
     marked_point: u64,
     /// The next new segment carries CWR (RFC 3168, section 6.1.2).
     reduced: bool,
+    /// With AccECN: s.cep, the number of marks that the peer has reported.
+    marks: Option<u64>,
     pub(crate) counters: Counters,
 }
 
@@ -134,6 +136,7 @@ impl Sender {
             prr: None,
             marked_point: 0,
             reduced: false,
+            marks: None,
             counters: Counters::default(),
         }
     }
@@ -288,6 +291,11 @@ impl Sender {
             self.begin_again();
         }
         true
+    }
+
+    /// The peer counts marks, from `first` on (AccECN).
+    pub(crate) fn count_marks(&mut self, first: u64) {
+        self.marks = Some(first);
     }
 
     /// Both ends probe (see [`Probing`](crate::Probing)).

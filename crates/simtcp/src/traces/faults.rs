@@ -19,6 +19,9 @@ fn configs() -> Vec<TcpConfig> {
         TcpConfig::probing(),
         TcpConfig::bbr(),
         TcpConfig::linux_cubic(),
+        TcpConfig::bbr3(),
+        TcpConfig::prague(),
+        TcpConfig { ecn: true, ..TcpConfig::bbr3() },
         TcpConfig { d_sack: true, ecn: true, pacing: true, ..TcpConfig::sack() },
         TcpConfig { opening: Opening::Transaction, ..TcpConfig::sack() },
         TcpConfig { opening: Opening::FastOpen, ..TcpConfig::sack_new_reno() },
@@ -45,7 +48,7 @@ fn wire(config: &TcpConfig) -> Wire {
     Wire::between(ends.0, ends.1, Span::from_millis(50))
 }
 
-const CONFIGS: usize = 18;
+const CONFIGS: usize = 21;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]

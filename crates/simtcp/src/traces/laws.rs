@@ -220,3 +220,34 @@ fn duplicates_are_reported_and_old_segments_dropped() {
     assert_eq!(wire.server.read(u64::MAX), None);
     assert_eq!(wire.server.poll_transmit(at(1_000)).unwrap().acknowledgement, Some(1_001));
 }
+
+#[test]
+fn accurate_feedback_counts_marks_and_needs_both_ends() {
+    let config = plain(&TcpConfig::prague());
+    let mut wire = Wire::new(&config, ROUND / 2);
+    wire.marks = Some(20);
+    wire.client.write(1_000 * MSS);
+    rounds(&mut wire, 8);
+    let syn = wire.sent[0].1.flags;
+    assert!(syn.ae && syn.cwr && syn.ece, "RFC 9768, section 3.1.1");
+    let answer = wire.answers[0].1.flags;
+    assert_eq!(answer.ace(), 0b010, "its table 2: the SYN was not ECN-capable");
+    assert!(wire.sent.iter().any(|sent| sent.1.ecn == Ecn::Scalable));
+    let counters = wire.client.counters();
+    assert_eq!((counters.marks, counters.retransmitted_segments), (1, 0));
+    // Counters begin with 5; the one mark makes them 6.
+    let counts: Vec<u8> = wire.answers.iter().skip(1).map(|answer| answer.1.flags.ace()).collect();
+    assert_eq!((counts.first(), counts.last()), (Some(&5), Some(&6)));
+    // A server with the feedback of RFC 3168 alone: ECT(0), and the window is halved as by a loss.
+    let classic = TcpConfig { accurate_ecn: false, ..config.clone() };
+    let ports = crate::Ports { from: 1_000, to: 80 };
+    let ends =
+        (crate::Endpoint::connect(&config, ports, 1), crate::Endpoint::listen(&classic, 80, 2));
+    let mut wire = Wire::between(ends.0, ends.1, ROUND / 2);
+    wire.marks = Some(20);
+    wire.client.write(1_000 * MSS);
+    rounds(&mut wire, 8);
+    assert!(wire.sent.iter().any(|sent| sent.1.ecn == Ecn::Capable));
+    assert!(wire.sent.iter().all(|sent| sent.1.ecn != Ecn::Scalable));
+    assert_eq!(wire.client.counters().marks, 1);
+}

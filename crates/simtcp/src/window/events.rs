@@ -1,6 +1,6 @@
 //! Inputs of a window.
 
-use crate::log::Rate;
+use crate::log::{Flight, Rate};
 use units::{Instant, Span};
 
 /// An acknowledgement of new data.
@@ -47,4 +47,19 @@ pub(crate) struct Sample {
     pub(crate) held: bool,
     /// Time for which pacing delays the next segment.
     pub(crate) ahead: Span,
+    /// The flight in which the newest delivered segment was sent.
+    pub(crate) flight: Option<Flight>,
+    /// A segment by whose loss its flight's loss rate exceeded the threshold.
+    pub(crate) heavy_loss: Option<Flight>,
+}
+
+/// The marks reported by an acknowledgement (AccECN).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Marks {
+    /// Octets of the marked segments, and all octets delivered.
+    pub(crate) bytes: u64,
+    pub(crate) delivered: u64,
+    /// The acknowledgement number, and the next number to be sent.
+    pub(crate) up_to: u64,
+    pub(crate) next: u64,
 }

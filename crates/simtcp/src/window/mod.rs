@@ -1,17 +1,21 @@
 //! The third axis: the congestion window.
 
 mod bbr;
+mod bbr3;
 mod cubic;
 mod events;
 mod hystart;
 mod levels;
+mod prague;
 mod reno;
 mod vegas;
 
 pub(crate) use bbr::Bbr;
+pub(crate) use bbr3::Bbr3;
 pub(crate) use cubic::Cubic;
-pub(crate) use events::{Acked, Sample};
+pub(crate) use events::{Acked, Marks, Sample};
 pub(crate) use levels::Levels;
+pub(crate) use prague::Prague;
 pub(crate) use reno::Reno;
 pub(crate) use vegas::Vegas;
 
@@ -24,6 +28,8 @@ use units::Span;
 pub(crate) enum Window {
     Vegas(Vegas),
     Bbr(Bbr),
+    Bbr3(Bbr3),
+    Prague(Prague),
     Reno(Reno),
     Cubic(Cubic),
 }
@@ -33,6 +39,8 @@ impl Window {
         match kind {
             WindowKind::Vegas => Self::Vegas(Vegas::new(levels)),
             WindowKind::Bbr => Self::Bbr(Bbr::new(levels)),
+            WindowKind::Bbr3 => Self::Bbr3(Bbr3::new(levels)),
+            WindowKind::Prague => Self::Prague(Prague::new(levels)),
             WindowKind::Reno => Self::Reno(Reno::new(levels)),
             WindowKind::Cubic { early_end } => Self::Cubic(Cubic::new(levels, early_end)),
         }
@@ -43,6 +51,8 @@ impl Window {
         match self {
             Self::Vegas(vegas) => vegas.levels(),
             Self::Bbr(bbr) => bbr.levels(),
+            Self::Bbr3(bbr) => bbr.levels(),
+            Self::Prague(prague) => prague.levels(),
             Self::Reno(reno) => reno.levels(),
             Self::Cubic(cubic) => cubic.levels(),
         }
@@ -52,6 +62,8 @@ impl Window {
         match self {
             Self::Vegas(vegas) => vegas.levels_mut(),
             Self::Bbr(bbr) => bbr.levels_mut(),
+            Self::Bbr3(bbr) => bbr.levels_mut(),
+            Self::Prague(prague) => prague.levels_mut(),
             Self::Reno(reno) => reno.levels_mut(),
             Self::Cubic(cubic) => cubic.levels_mut(),
         }
@@ -61,7 +73,8 @@ impl Window {
     pub(crate) fn on_ack(&mut self, acked: &Acked) {
         match self {
             Self::Vegas(vegas) => vegas.on_ack(acked),
-            Self::Bbr(_) => {}
+            Self::Bbr(_) | Self::Bbr3(_) => {}
+            Self::Prague(prague) => prague.on_ack(acked),
             Self::Reno(reno) => reno.on_ack(acked),
             Self::Cubic(cubic) => cubic.on_ack(acked),
         }
@@ -70,8 +83,8 @@ impl Window {
     /// Whether it wants [samples](Self::on_sample).
     pub(crate) fn needs_log(&self) -> bool {
         match self {
-            Self::Vegas(_) | Self::Bbr(_) => true,
-            Self::Reno(_) | Self::Cubic(_) => false,
+            Self::Vegas(_) | Self::Bbr(_) | Self::Bbr3(_) => true,
+            Self::Reno(_) | Self::Cubic(_) | Self::Prague(_) => false,
         }
     }
 
@@ -80,7 +93,8 @@ impl Window {
         match self {
             Self::Vegas(vegas) => vegas.on_sample(sample),
             Self::Bbr(bbr) => bbr.on_sample(sample),
-            Self::Reno(_) | Self::Cubic(_) => {}
+            Self::Bbr3(bbr) => bbr.on_sample(sample),
+            Self::Reno(_) | Self::Cubic(_) | Self::Prague(_) => {}
         }
     }
 
@@ -88,7 +102,8 @@ impl Window {
     pub(crate) fn pacing_rate(&self) -> Option<f64> {
         match self {
             Self::Bbr(bbr) => Some(bbr.pacing_rate()),
-            Self::Reno(_) | Self::Cubic(_) | Self::Vegas(_) => None,
+            Self::Bbr3(bbr) => Some(bbr.pacing_rate()),
+            Self::Reno(_) | Self::Cubic(_) | Self::Vegas(_) | Self::Prague(_) => None,
         }
     }
 
@@ -96,7 +111,8 @@ impl Window {
     pub(crate) fn least_round_trip(&self) -> Option<Span> {
         match self {
             Self::Bbr(bbr) => bbr.least_round_trip(),
-            Self::Reno(_) | Self::Cubic(_) | Self::Vegas(_) => None,
+            Self::Bbr3(bbr) => bbr.least_round_trip(),
+            Self::Reno(_) | Self::Cubic(_) | Self::Vegas(_) | Self::Prague(_) => None,
         }
     }
 
@@ -104,7 +120,8 @@ impl Window {
     pub(crate) fn drains(&self) -> bool {
         match self {
             Self::Bbr(bbr) => bbr.drains(),
-            Self::Reno(_) | Self::Cubic(_) | Self::Vegas(_) => false,
+            Self::Bbr3(bbr) => bbr.drains(),
+            Self::Reno(_) | Self::Cubic(_) | Self::Vegas(_) | Self::Prague(_) => false,
         }
     }
 
@@ -113,8 +130,28 @@ impl Window {
         match self {
             Self::Vegas(vegas) => vegas.on_loss(flight),
             Self::Bbr(bbr) => bbr.on_loss(),
+            Self::Bbr3(bbr) => bbr.on_loss(),
+            Self::Prague(prague) => prague.on_loss(flight),
             Self::Reno(reno) => reno.on_loss(flight),
             Self::Cubic(cubic) => cubic.on_loss(flight),
+        }
+    }
+
+    /// Whether it responds to the number of marks: its segments carry ECT(1).
+    pub(crate) fn is_scalable(&self) -> bool {
+        matches!(self, Self::Bbr3(_) | Self::Prague(_))
+    }
+
+    /// Handles the marks of an acknowledgement, before the acknowledgement; returns whether they
+    /// reduced the window. `None`: it responds to marks as to losses.
+    pub(crate) fn on_marks(&mut self, marks: &Marks) -> Option<bool> {
+        match self {
+            Self::Prague(prague) => Some(prague.on_marks(marks)),
+            Self::Bbr3(bbr) => {
+                bbr.on_marks(marks);
+                Some(marks.bytes > 0)
+            }
+            Self::Reno(_) | Self::Cubic(_) | Self::Vegas(_) | Self::Bbr(_) => None,
         }
     }
 
@@ -123,6 +160,8 @@ impl Window {
         match self {
             Self::Vegas(vegas) => vegas.on_timeout(flight, first),
             Self::Bbr(bbr) => bbr.on_timeout(),
+            Self::Bbr3(bbr) => bbr.on_timeout(),
+            Self::Prague(prague) => prague.on_timeout(flight, first),
             Self::Reno(reno) => reno.on_timeout(flight, first),
             Self::Cubic(cubic) => cubic.on_timeout(flight, first),
         }
@@ -131,7 +170,7 @@ impl Window {
     /// Handles the end of recovery with `flight` octets outstanding: the window is reduced so that
     /// no burst follows.
     pub(crate) fn deflate(&mut self, flight: u64, how: Deflate) {
-        if matches!(self, Self::Bbr(_)) {
+        if matches!(self, Self::Bbr(_) | Self::Bbr3(_)) {
             return;
         }
         let levels = self.levels_mut();
@@ -157,8 +196,9 @@ impl Window {
             }
             AfterIdle::Keep | AfterIdle::SlowStart | AfterIdle::Decay | AfterIdle::Paced => {
                 match self {
-                    Self::Reno(_) | Self::Vegas(_) => {}
+                    Self::Reno(_) | Self::Vegas(_) | Self::Prague(_) => {}
                     Self::Bbr(bbr) => bbr.on_idle(idle),
+                    Self::Bbr3(bbr) => bbr.on_idle(idle),
                     Self::Cubic(cubic) => cubic.on_idle(idle),
                 }
             }
@@ -167,7 +207,7 @@ impl Window {
 
     fn forget_epoch(&mut self) {
         match self {
-            Self::Reno(_) | Self::Vegas(_) | Self::Bbr(_) => {}
+            Self::Reno(_) | Self::Vegas(_) | Self::Bbr(_) | Self::Bbr3(_) | Self::Prague(_) => {}
             Self::Cubic(cubic) => cubic.restart(),
         }
     }

@@ -102,6 +102,7 @@ fn flows_differ_by_port_and_fragments_stay_together() {
 fn marks_need_ecn_capable_packets_and_keep_the_checksum() {
     for (ecn, marked) in [(0, false), (1, true), (2, true), (3, true)] {
         let mut bytes = frame(ETHERTYPE_IPV4, &udp_v4(0xb8 | ecn, 1, b"ef"));
+        assert_eq!(frame_ecn(&bytes), ecn);
         let before = bytes.clone();
         assert_eq!(mark_frame(&mut bytes), marked, "IPv4, ECN {ecn}");
         assert_eq!(internet_checksum(&bytes[14..34]), 0);
@@ -111,6 +112,7 @@ fn marks_need_ecn_capable_packets_and_keep_the_checksum() {
             assert_eq!(bytes, before);
         }
         let mut bytes = frame(ETHERTYPE_IPV6, &tcp_v6(0xb8 | ecn, false));
+        assert_eq!(frame_ecn(&bytes), ecn);
         assert_eq!(mark_frame(&mut bytes), marked, "IPv6, ECN {ecn}");
         let class = bytes[14] << 4 | bytes[15] >> 4;
         assert_eq!(class, if marked { 0xbb } else { 0xb8 });

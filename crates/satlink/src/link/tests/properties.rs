@@ -10,6 +10,7 @@ fn direction() -> impl Strategy<Value = DirectionConfig> {
     let discipline = prop_oneof![
         Just(Discipline::DropTail),
         Just(Discipline::CoDel(codel)),
+        Just(Discipline::DualPi2(DualPi2 { target, max_round_trip: interval })),
         Just(Discipline::FairCoDel { quantum: 700, codel }),
         Just(Discipline::Fair { quantum: 700 }),
         Just(Discipline::Red(Red {
