@@ -104,6 +104,8 @@ pub(crate) struct CompressedHeaders {
     pub(crate) packets: u32,
     /// Whether it can only be decompressed after the previous packet.
     pub(crate) refers: bool,
+    /// Whether its changes are those of the previous packet, too.
+    pub(crate) repeats: bool,
 }
 
 impl Packet {

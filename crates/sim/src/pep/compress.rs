@@ -9,9 +9,10 @@
 //! XSTP headers are really compressed: the link carries the frames of [`satlink::compression`]. TCP
 //! segments are structs here, so their compression is modelled with RFC 2507's compressed TCP
 //! header, which encodes changes since the previous packet (section 6): packets have the compressed
-//! length, and the loss of a packet damages the next ones. A full header repairs the context. It is
-//! sent with a decreasing sequence number, as of a retransmission, with a duplicate
-//! acknowledgement, and on a header request (section 10.2).
+//! length, and the loss of a packet damages the next ones. The decompressor repairs the loss of one
+//! packet whose changes were the same as those of the next, by applying these twice (section 10.1);
+//! otherwise a full header repairs the context. It is sent with a decreasing sequence number, as of a
+//! retransmission, with a duplicate acknowledgement, and on a header request (section 10.2).
 
 use super::{Element, Output, Toward};
 use crate::capture;
@@ -47,6 +48,8 @@ pub struct Compressed {
     pub full: u64,
     /// Octets saved.
     pub saved: u64,
+    /// Packets that were decompressed by applying their changes twice.
+    pub repaired: u64,
     /// Packets that could not be decompressed.
     pub dropped: u64,
 }
@@ -67,8 +70,18 @@ struct Context {
     /// Packets of the context so far.
     packets: u32,
     used: u64,
+    /// Changes of the last packet; `None` if its header was full.
+    changes: Option<Changes>,
     /// A full header was requested.
     asked: bool,
+}
+
+/// What a compressed header encodes: the changes of sequence number, acknowledgement and window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Changes {
+    sequence: u64,
+    acknowledgement: u64,
+    window: i64,
 }
 
 impl HeaderCompressor {
@@ -107,12 +120,16 @@ impl HeaderCompressor {
             let oldest = oldest.map(|(&flow, _)| flow);
             oldest.and_then(|flow| self.tcp.remove(&flow));
         }
-        self.tcp.insert(flow, Context { last: *segment, packets, used, asked: false });
-        let old = old.filter(|context| !context.asked);
-        let short = old.and_then(|context| short_header(&context.last, segment));
+        let asked = old.is_some_and(|context| context.asked);
+        let last = old.filter(|_| !asked).map(|context| context.last);
+        let changes = last.and_then(|last| changes(&last, segment));
+        let short = last.zip(changes).map(|(last, changes)| short_header(&last, segment, changes));
+        let repeats = changes.is_some() && old.is_some_and(|context| context.changes == changes);
+        self.tcp.insert(flow, Context { last: *segment, packets, used, changes, asked: false });
         let saved = short.map_or(0, |short| full_header(segment).saturating_sub(short));
         self.count(short.is_some(), u64::from(saved));
-        packet.compressed = Some(CompressedHeaders { saved, packets, refers: short.is_some() });
+        let refers = short.is_some();
+        packet.compressed = Some(CompressedHeaders { saved, packets, refers, repeats });
         packet
     }
 }
@@ -122,29 +139,31 @@ fn full_header(segment: &Segment) -> u16 {
     FULL_HEADER + segment.options.len() as u16
 }
 
-/// Octets of the compressed header of `new` after `old`; `None` where a full header is necessary
-/// (RFC 2507, section 6, as RFC 1144, section 3.2).
-fn short_header(old: &Segment, new: &Segment) -> Option<u16> {
+/// Returns the changes from `old` to `new`; `None` where a full header is necessary (RFC 2507,
+/// section 6, as RFC 1144, section 3.2).
+fn changes(old: &Segment, new: &Segment) -> Option<Changes> {
     let flags = old.flags.syn || new.flags.syn || new.flags.fin || new.flags.reset;
     let forward = |old: u64, new: u64| new.checked_sub(old).filter(|&step| step < 1 << 16);
     let sequence = forward(old.sequence, new.sequence)?;
     let acknowledgement = forward(old.acknowledgement?, new.acknowledgement?)?;
-    if flags {
-        return None;
-    }
+    let window = i64::from(new.window) - i64::from(old.window);
+    let same = sequence + acknowledgement == 0 && window == 0 && new.payload.len == 0;
+    (!flags && !same).then_some(Changes { sequence, acknowledgement, window })
+}
+
+/// Octets of the compressed header of `new` after `old` (RFC 2507, section 6).
+fn short_header(old: &Segment, new: &Segment, changes: Changes) -> u16 {
     // None without a change, one octet below 256, otherwise three.
     let octets = |step: u64| match step {
         0 => 0,
         1..=255 => 1,
         _ => 3,
     };
-    let window = u64::from(new.window.abs_diff(old.window));
-    if sequence + acknowledgement + window == 0 && new.payload.len == 0 {
-        return None;
-    }
+    let Changes { sequence, acknowledgement, window } = changes;
+    let numbers = octets(sequence) + octets(acknowledgement) + octets(window.unsigned_abs());
     let options = if new.options == old.options { 0 } else { new.options.len() as u16 };
     // IPv4's identification increases by one each time, which needs no octets.
-    Some(MIN_HEADER + octets(sequence) + octets(acknowledgement) + octets(window) + options)
+    MIN_HEADER + numbers + options
 }
 
 /// Whether a packet is XSTP with plain IPv4 below.
@@ -234,7 +253,10 @@ impl HeaderDecompressor {
         let flow = (packet.from, packet.to);
         let used = self.counts.short + self.counts.full + self.counts.dropped;
         let last = self.tcp.get(&flow).map(|&(last, _)| last);
-        if compressed.refers && last.is_none_or(|last| last + 1 != compressed.packets) {
+        // Missing packets before this one, of which one can be made up for.
+        let missing = last.and_then(|last| compressed.packets.checked_sub(last + 1));
+        let twice = compressed.refers && compressed.repeats && missing == Some(1);
+        if compressed.refers && missing != Some(0) && !twice {
             // TCP's checksum would not match the decompressed header.
             self.counts.dropped += 1;
             if self.damaged.len() == CONTEXTS {
@@ -257,6 +279,7 @@ impl HeaderDecompressor {
         self.tcp.insert(flow, (compressed.packets, used));
         self.counts.short += u64::from(compressed.refers);
         self.counts.full += u64::from(!compressed.refers);
+        self.counts.repaired += u64::from(twice);
         self.counts.saved += u64::from(compressed.saved);
         out.push_back((self.toward, Packet { compressed: None, ..packet }));
     }

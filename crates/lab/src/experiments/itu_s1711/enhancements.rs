@@ -5,19 +5,14 @@
 //!   server ─ LAN ─ node ══ satellite, 520 ms ══ node ─ LAN ─ client
 //! ```
 
-use super::super::network::limited;
+mod nodes;
+
 use super::super::{Draw, Values};
-use super::bench::space;
-use satlink::{
-    Direction, DirectionConfig, Discipline, Jitter, Limit, LinkConfig, QueueConfig, Red,
-};
+use nodes::{RETURN, lan};
+use satlink::{Direction, DirectionConfig, Discipline, Limit, LinkConfig, QueueConfig, Red};
 use sim::Network;
-use sim::host::{Host, Tcp, TcpId, Xstp};
+use sim::host::{Host, Tcp, TcpId};
 use sim::network::{Address, NodeId};
-use sim::pep::{
-    AckRebuilder, AckSpacer, HeaderCompressor, HeaderDecompressor, Inline, Shaper, Split,
-    SpoofConfig, Spoofer, TokenBucket, Toward,
-};
 use sim::traffic::{Client, ConnectionPlan, Exchange, Order, Server, Start};
 use simtcp::{AfterIdle, DelayedAck, InitialWindow, Opening, RecoveryKind, TcpConfig, WindowKind};
 use units::{BitRate, Instant, RngStream, Span};
@@ -82,6 +77,11 @@ impl Impairment {
         }
     }
 
+    /// Returns the product of rate and round trip in octets.
+    fn product(self) -> u64 {
+        BitRate::from_kbps(self.kbps()).bytes_in(Span::from_millis(520))
+    }
+
     /// Returns the time of a full packet on the satellite link.
     fn packet_time(self) -> Span {
         BitRate::from_kbps(self.kbps()).time_for(1_500)
@@ -121,7 +121,7 @@ pub(super) struct Case {
     pub(super) tcp: TcpConfig,
     pub(super) middle: Middle,
     pub(super) line: Line,
-    /// Whether the file is sent on a connection that was idle, instead of a new one.
+    /// Whether what is measured is sent on a connection that was idle, instead of a new one.
     pub(super) kept: bool,
     /// File size in octets.
     pub(super) file: u64,
@@ -129,6 +129,10 @@ pub(super) struct Case {
     pub(super) ratio: f64,
     /// Duration of continuous transfers in seconds; `None` for the impairment's default.
     pub(super) seconds: Option<u64>,
+    /// Largest window of the hosts in bandwidth-delay products of the satellite link.
+    pub(super) products: f64,
+    /// Rate of the return path in kbit/s; `None` for the impairment's.
+    pub(super) back: Option<u64>,
 }
 
 /// An enhancement: the cases with and without it.
@@ -139,31 +143,35 @@ pub(super) struct Enhancement {
     pub(super) without: Case,
 }
 
-/// Window of the hosts in octets: 1.5 bandwidth-delay products of 10 Mbit/s and 520 ms, which a
-/// queue of one product can hold.
-const WINDOW: u64 = 975_000;
+/// Largest window of the hosts in bandwidth-delay products: a queue of one product can hold it.
+const PRODUCTS: f64 = 1.5;
+/// Products that a connection transfers before it is idle: enough to open its window.
+const BEFORE: u64 = 10;
+/// Largest window that a configuration may have.
+const UNLIMITED: u64 = (1 << 30) - 1;
 /// Octets of the file, and of the response of a transaction, which T/TCP is designed for.
 const FILE: u64 = 200_000;
 const ANSWER: u64 = 1_000;
 const PORT: u16 = 80;
 /// Start of the second request, or idle time of a connection.
 const LATER: Span = Span::from_secs(20);
+/// Seconds within which connections have to be idle.
+const LONGEST: u64 = 1_000;
 /// Replications of each case. Transfers begin within one step of the hosts' slow clock, and packets
 /// leave the server's network up to a packet's time late: without either a run is deterministic, and
 /// its result a matter of phase.
 pub(super) const OFTEN: u32 = 10;
 const SLOW_CLOCK: Span = Span::from_millis(500);
 
-/// Returns a TCP of 1999 without enhancements: Reno with an initial window of one segment; windows
-/// do not limit it.
+/// Returns a TCP of 1999 without enhancements: Reno with an initial window of one segment; a case
+/// limits its windows.
 pub(super) fn reno() -> TcpConfig {
     TcpConfig {
         initial_window: InitialWindow::Segments(1),
         slow_start_limit: Some(1),
         byte_counting: false,
         limited_transmit: false,
-        send_buffer: 2 * WINDOW,
-        receive_buffer: WINDOW,
+        receive_buffer: UNLIMITED,
         ..TcpConfig::reno()
     }
 }
@@ -177,6 +185,8 @@ pub(super) fn case(tcp: TcpConfig) -> Case {
         file: FILE,
         ratio: 1e-6,
         seconds: None,
+        products: PRODUCTS,
+        back: None,
     }
 }
 
@@ -275,67 +285,73 @@ pub(super) fn key(name: &str, with: bool, impairment: Impairment) -> String {
 type Asks = Host<Tcp, Client<TcpId>>;
 
 impl Case {
+    /// Returns the TCP with windows of that many products.
+    fn tcp_over(&self, impairment: Impairment) -> TcpConfig {
+        let window = (impairment.product() as f64 * self.products) as u64;
+        let receive_buffer = self.tcp.receive_buffer.min(window);
+        TcpConfig { send_buffer: 2 * window, receive_buffer, ..self.tcp.clone() }
+    }
+
     /// Runs the case; the score is in files per minute or kbit/s.
     pub(super) fn run(&self, impairment: Impairment, draw: &Draw) -> Result<Values, String> {
         let mut net = Network::new(draw.seed, draw.run);
-        let server = net.host_with(|node| {
-            Host::new(Tcp::server(node, &self.tcp, PORT), Server::<TcpId>::new())
-        });
+        let tcp = self.tcp_over(impairment);
+        let server =
+            net.host_with(|node| Host::new(Tcp::server(node, &tcp, PORT), Server::<TcpId>::new()));
         let mut rng = RngStream::new(draw.seed, draw.run, "itu-s1711: enhancements");
         let first = Instant::ZERO + Span::from_secs_f64(SLOW_CLOCK.as_secs_f64() * rng.uniform());
         let plans = self.plans(impairment, first);
+        let flows = plans.len();
         let client = net.host_with(|node| {
             let to = Address::new(server, PORT);
-            Host::new(Tcp::client(node, &self.tcp, to), Client::<TcpId>::new(plans))
+            Host::new(Tcp::client(node, &tcp, to), Client::<TcpId>::new(plans))
         });
         let [near, far] = self.nodes(&mut net, impairment, server);
         net.link(server, near, &lan(impairment.packet_time()));
         net.link(near, far, &self.line(impairment));
         net.link(far, client, &lan(Span::ZERO));
-        let until = self.seconds.map_or(impairment.until(), Span::from_secs);
-        net.run_until(Instant::ZERO + until);
+        let span = self.seconds.map_or(impairment.until(), Span::from_secs);
+        let is_file = impairment == Impairment::Latency;
+        let from = match self.kept && !is_file {
+            true => restarts(&mut net, client, flows)?,
+            false => Instant::ZERO,
+        };
+        net.run_until(from + span);
         let seen = &net.node::<Asks>(client).application;
-        let score = match impairment {
-            Impairment::Latency => {
-                let last = seen.exchanged().last().ok_or("nothing was asked")?;
-                let done = last.done.ok_or("the file did not come")?;
-                let held = if self.kept { LATER } else { Span::ZERO };
-                60.0 / (done.since(last.asked) - held).as_secs_f64()
-            }
-            Impairment::Product
-            | Impairment::Errors
-            | Impairment::Queue
-            | Impairment::Return
-            | Impairment::Sessions => {
-                let came = seen.received().between(Instant::ZERO, Instant::ZERO + until).bytes;
-                came as f64 * 8.0 / 1e3 / until.as_secs_f64()
-            }
+        let score = if is_file {
+            let last = seen.exchanged().last().ok_or("nothing was asked")?;
+            let done = last.done.ok_or("the file did not come")?;
+            let held = if self.kept { LATER } else { Span::ZERO };
+            60.0 / (done.since(last.asked) - held).as_secs_f64()
+        } else {
+            let came = seen.received().between(from, from + span).bytes;
+            came as f64 * 8.0 / 1e3 / span.as_secs_f64()
         };
         Ok(Values::new().with("score", score))
     }
 
     fn plans(&self, impairment: Impairment, first: Instant) -> Vec<ConnectionPlan> {
-        let file = Exchange { request: 300, response: self.file };
-        match impairment {
-            Impairment::Latency if self.kept => vec![ConnectionPlan {
-                held: LATER,
-                ..ConnectionPlan::new(Start::At(first), Order::OneByOne, vec![file; 2])
-            }],
-            Impairment::Latency => {
-                [Span::ZERO, LATER].map(|start| ConnectionPlan::single(first + start, file)).into()
-            }
-            Impairment::Product
-            | Impairment::Errors
-            | Impairment::Queue
-            | Impairment::Return
-            | Impairment::Sessions => {
-                let endless = Exchange { request: 300, response: 1 << 40 };
-                let start = |flow| first + Span::from_millis(37) * u64::from(flow);
-                (0..impairment.flows())
-                    .map(|flow| ConnectionPlan::single(start(flow), endless))
-                    .collect()
-            }
+        let exchange = |response| Exchange { request: 300, response };
+        let idle = |start, both: [u64; 2]| {
+            let both = both.map(exchange).into();
+            let plan = ConnectionPlan::new(Start::At(start), Order::OneByOne, both);
+            ConnectionPlan { held: LATER, ..plan }
+        };
+        let single = |start, bytes| ConnectionPlan::single(start, exchange(bytes));
+        if impairment == Impairment::Latency {
+            return match self.kept {
+                true => vec![idle(first, [self.file; 2])],
+                false => [Span::ZERO, LATER].map(|start| single(first + start, self.file)).into(),
+            };
         }
+        let (before, endless) = (BEFORE * impairment.product(), 1 << 40);
+        let start = |flow| first + Span::from_millis(37) * u64::from(flow);
+        (0..impairment.flows())
+            .map(|flow| match self.kept {
+                true => idle(start(flow), [before, endless]),
+                false => single(start(flow), endless),
+            })
+            .collect()
     }
 
     fn line(&self, impairment: Impairment) -> LinkConfig {
@@ -365,109 +381,26 @@ impl Case {
             queue: QueueConfig { limit: packets(impairment.queue()), discipline },
             ..DirectionConfig::default()
         });
-        if impairment == Impairment::Return {
+        let back = self.back.map(BitRate::from_kbps);
+        if let Some(rate) = back.or((impairment == Impairment::Return).then_some(RETURN)) {
             let back = link.direction_mut(Direction::Return);
-            back.rate = Some(RETURN);
+            back.rate = Some(rate);
             back.queue = QueueConfig { limit: packets(20), ..QueueConfig::default() };
         }
         link
     }
+}
 
-    /// Creates the nodes at the ends of the satellite link, the server's first.
-    fn nodes(&self, net: &mut Network, impairment: Impairment, server: NodeId) -> [NodeId; 2] {
-        let (lefts, lan) = ([server], wide(WINDOW));
-        let product = BitRate::from_kbps(impairment.kbps()).bytes_in(Span::from_millis(520));
-        match self.middle {
-            Middle::Routers => [net.router(), net.router()],
-            Middle::Compressors => {
-                let near =
-                    (HeaderCompressor::new(Toward::Right), HeaderDecompressor::new(Toward::Left));
-                let far =
-                    (HeaderDecompressor::new(Toward::Right), HeaderCompressor::new(Toward::Left));
-                let near = net.gateway_with(|_| Inline::new(near, lefts));
-                [near, net.gateway_with(|_| Inline::new(far, lefts))]
-            }
-            Middle::Two => {
-                let far = wide(2 * product);
-                let near = net.gateway_with(|node| {
-                    Split::new(Tcp::gateway(node, &lan), Tcp::gateway(node, &far), lefts)
-                });
-                [near, net.router()]
-            }
-            Middle::Three => {
-                let space = space(impairment.kbps(), impairment.flows(), product.max(65_536));
-                let near = net.gateway_with(|node| {
-                    Split::new(Tcp::gateway(node, &lan), Xstp::gateway(node, &space), lefts)
-                });
-                let far = net.gateway_with(|node| {
-                    Split::new(Xstp::gateway(node, &space), Tcp::gateway(node, &lan), lefts)
-                });
-                [near, far]
-            }
-            Middle::Spoofer => {
-                let share = product / u64::from(impairment.flows());
-                let config =
-                    SpoofConfig { memory: 3 * share, window: share, timeout: Span::from_secs(1) };
-                // Spoofing requires a link that belongs to the gateway, which keeps to its rate.
-                let rate = BitRate::from_kbps(impairment.kbps()).mul_ratio(98, 100);
-                let bucket = TokenBucket { rate, bucket: 3_000, limit: 1 << 24 };
-                let pair =
-                    (Spoofer::new(config, Toward::Right), Shaper::new(bucket, Toward::Right));
-                let near = net.gateway_with(|_| Inline::new(pair, lefts));
-                [near, net.router()]
-            }
-            Middle::Filter => {
-                [net.router(), net.gateway_with(|_| Inline::new(filter(impairment), lefts))]
-            }
-            Middle::Spacer => {
-                let near = net.gateway_with(|_| Inline::new(spacer(impairment), lefts));
-                [near, net.router()]
-            }
-            Middle::Rebuilder => {
-                let stride = 2 * u64::from(self.tcp.max_segment);
-                let rebuilder = AckRebuilder::new(Toward::Left, stride, MOST_ACKS);
-                let pair = (spacer(impairment), rebuilder);
-                let near = net.gateway_with(|_| Inline::new(pair, lefts));
-                [near, net.gateway_with(|_| Inline::new(filter(impairment), lefts))]
-            }
+/// Runs until the connections have transferred what they do before they are idle; returns when
+/// the last of them goes on.
+fn restarts(net: &mut Network, client: NodeId, flows: usize) -> Result<Instant, String> {
+    for second in 1..=LONGEST {
+        net.run_until(Instant::ZERO + Span::from_secs(second));
+        let done = net.node::<Asks>(client).application.exchanged().iter();
+        let done: Vec<Instant> = done.filter_map(|one| one.done).collect();
+        if done.len() == flows {
+            return Ok(done.into_iter().max().unwrap_or(Instant::ZERO) + LATER);
         }
     }
-}
-
-/// Maximum number of acknowledgements regenerated at a time, or waiting for their time.
-const MOST_ACKS: u64 = 1_000;
-
-/// Returns a queue before the return link that keeps the latest acknowledgements.
-fn filter(impairment: Impairment) -> Shaper {
-    let rate = match impairment {
-        Impairment::Return => RETURN,
-        Impairment::Latency
-        | Impairment::Product
-        | Impairment::Errors
-        | Impairment::Queue
-        | Impairment::Sessions => BitRate::from_kbps(impairment.kbps()),
-    };
-    // Slightly less than the link rate, so that the queue builds up here.
-    let config = TokenBucket { rate: rate.mul_ratio(98, 100), bucket: 1_500, limit: 64_000 };
-    Shaper::new(config, Toward::Left).filtering_acks()
-}
-
-/// Returns a spacer by the time in which the link transmits two packets.
-fn spacer(impairment: Impairment) -> AckSpacer {
-    AckSpacer::new(Toward::Left, impairment.packet_time() * 2, MOST_ACKS as usize)
-}
-
-/// Rate of the low-rate return path.
-const RETURN: BitRate = BitRate::from_kbps(32);
-
-/// Returns the TCP of a gateway's sides: with SACK and this window.
-fn wide(window: u64) -> TcpConfig {
-    TcpConfig { send_buffer: window, receive_buffer: window, ..TcpConfig::sack() }
-}
-
-/// Returns a network of 100 Mbit/s whose packets are up to `late` late, in order.
-fn lan(late: Span) -> LinkConfig {
-    let delay = Span::from_micros(500) + late / 2;
-    let link = limited(BitRate::from_mbps(100), delay, Limit::Packets(1 << 16));
-    LinkConfig::symmetric(DirectionConfig { jitter: Jitter::Uniform(late / 2), ..link })
+    Err("what is sent before the pause did not come".to_owned())
 }

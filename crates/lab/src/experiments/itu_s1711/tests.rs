@@ -39,6 +39,7 @@ fn enhancements_have_the_expected_gains() {
         let found = gain(name, Impairment::Latency);
         assert!(found > 1.05, "{name}: {found}");
     }
+    assert!(gain("pacing", Impairment::Product) > 1.05, "the window is kept after the pause");
     assert!(gain("delayed acknowledgements", Impairment::Latency) < 1.0, "slow start is slower");
     assert!(gain("FEC", Impairment::Errors) > 1.5, "errors are what limits");
     assert!((0.97..1.03).contains(&gain("header compression", Impairment::Latency)));

@@ -73,21 +73,19 @@ pub(super) fn section(results: &Results) -> Section {
     }
 }
 
-/// Returns the entries that differ, measured with a variation of the suspected reason.
+/// Returns the grids behind the entries that differ.
 fn reasons(results: &Results) -> Table {
-    let percent = |gain: Summary| match gain.interval() {
-        Some([low, high]) => format!("{:+.1} % ({low:+.1} to {high:+.1})", gain.mean),
-        None => format!("{:+.1} %", gain.mean),
-    };
-    let rows = varied::all().into_iter().map(|one| {
-        let otherwise = between(results, [true, false].map(|with| one.key(with)));
-        vec![
-            format!("{}: {}", one.name, one.impairment.name()),
-            percent(gain(results, one.name, one.impairment)),
-            one.what.to_owned(),
-            percent(otherwise),
-        ]
-    });
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for one in varied::all() {
+        let gain = between(results, [true, false].map(|with| one.key(with)));
+        let [first, second] = &one.what;
+        let text = format!("{second}: {} %", shown(gain, 1));
+        let head = [format!("{}: {}", one.name, one.impairment.name()), first.clone()];
+        match rows.last_mut().filter(|row| row[..2] == head) {
+            Some(row) => row[2] = format!("{}; {text}", row[2]),
+            None => rows.push([&head[..], &[text]].concat()),
+        }
+    }
     PAGE.table("table-3-reasons", rows)
 }
 
