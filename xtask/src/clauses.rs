@@ -13,6 +13,7 @@ const SPECIFICATIONS: &[(&[&str], &str, &str)] = &[
     (&["pep"], "PEP-", "relay"),
     (&["association"], "ASC-", "association"),
     (&["compression"], "CMP-", "satlink"),
+    (&["tls"], "TLS-", "gateway"),
     (&["transfer"], "TRF-", "transfer"),
     (&["radio"], "RAD-", "endpoint"),
 ];

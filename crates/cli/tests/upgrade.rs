@@ -1,5 +1,8 @@
 //! Gateways that are replaced by another process under load: no connection is lost.
 
+#[path = "upgrade/tls.rs"]
+mod tls;
+
 use rt::Clock;
 use std::fs;
 use std::io::{Read, Write};

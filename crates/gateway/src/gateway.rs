@@ -353,7 +353,7 @@ pub(crate) fn open_tls(
 ) -> Result<Option<TlsServer>, Error> {
     let (Some(tls), Some(link)) = (&section.tls, link) else { return Ok(None) };
     let settings = tls::hub_settings(tls.certificate.as_ref()).map_err(Error::Certificate)?;
-    let started = TlsServer::start(tls.listen, settings, link);
+    let started = TlsServer::start(tls.listen, (settings, tls.congestion), link);
     started.map(Some).map_err(|source| listen("tls.listen", tls.listen, source))
 }
 

@@ -85,8 +85,8 @@ pub use config::{
     ForwardTcp, HealthSection, HubAddress, HubSection, InterceptSection, KeySource, Limits,
     LinkSection, LogFormat, LogLevel, LogSection, Marking, Mistake, NoiseSection, PathSection,
     PeerKey, PlanSection, QuicMode, ResolverSection, Role, SecuritySection, ShareLimits,
-    SingleSection, SourceMode, TerminalEntry, TerminalSection, TlsCertificate, TlsListen,
-    TlsSection, WhenFail, WhenFull,
+    SingleSection, SourceMode, TerminalEntry, TerminalSection, TlsCertificate, TlsCongestion,
+    TlsListen, TlsSection, WhenFail, WhenFull,
 };
 pub use error::Error;
 pub use forward::ForwardError;

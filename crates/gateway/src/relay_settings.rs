@@ -41,6 +41,7 @@ pub(crate) fn path_plans(
             relay = relay.with_memory(memory / relays);
         }
         let PathSection { name, priority, weight, link, .. } = path;
+        let ports = link.ports;
         let hub_name = match link.peer {
             Some(HubAddress::Name(name, _)) => Some(name),
             Some(HubAddress::Address(_)) | None => None,
@@ -48,7 +49,7 @@ pub(crate) fn path_plans(
         if !name.is_empty() {
             relay.name = format!("{}/{name}", section.name);
         }
-        let mut plan = PathPlan { name, relay, route, hub_name, priority, weight, joins };
+        let mut plan = PathPlan { name, relay, route, hub_name, ports, priority, weight, joins };
         plan.relay.path_metrics = state.get(&plan.cache_key());
         Ok(plan)
     };

@@ -90,10 +90,12 @@ impl Gateway {
         for (number, (path, socket)) in sockets.enumerate() {
             // The new process opens another port where any will do.
             let socket = socket.filter(|_| path.link.listen.port() != 0);
+            // What arrives there for this process takes the channel of the first port.
+            passed.listeners.extend(socket.iter().flat_map(|socket| socket.further()));
             let descriptor = socket.and_then(|socket| socket.descriptor());
             passed.datagrams.extend(descriptor.map(|descriptor| (number, descriptor)));
         }
-        passed.listeners = self.engine.listening_descriptors();
+        passed.listeners.extend(self.engine.listening_descriptors());
         passed.listeners.extend(self.tls.iter().map(TlsServer::listener));
         let interception = self.interception.as_ref();
         passed.filters = interception.and_then(|one| one.filter()).into_iter().collect();

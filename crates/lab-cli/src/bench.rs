@@ -57,7 +57,7 @@ struct Link {
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<String>,
     /// The transports to measure: cubic, bbr, single, bentpipe; unconfigured is bentpipe without a
-    /// configured rate
+    /// configured rate, tls and tls-cubic bentpipe with its link over TLS
     #[arg(
         long,
         value_name = "WAY",

@@ -84,6 +84,9 @@ pub struct Hub {
     past: Totals,
     /// Receives copies of payloads.
     tap: Option<Box<Tap>>,
+    /// Addresses to which nothing is sent now, and the interval after which the terminals are due
+    /// again.
+    full: (BTreeSet<SocketAddr>, Span),
 }
 
 impl Hub {
@@ -109,6 +112,7 @@ impl Hub {
             free_memory: [config.total_memory.unwrap_or(0); 2],
             past: Totals::default(),
             tap: None,
+            full: (BTreeSet::new(), Span::ZERO),
         }
     }
 
@@ -362,6 +366,9 @@ impl Hub {
         // A terminal without data moves to the end, so each due terminal is polled once.
         for _ in 0..=self.peers.len() + self.joined.len() {
             let Some(id) = self.due.waiting(now) else { break };
+            if self.defer_full(now, id) {
+                continue;
+            }
             if !self.is_ahead(now, id) {
                 let sent = self.transmit_to(now, id, batch, None);
                 if sent.is_some() {

@@ -337,6 +337,7 @@ impl Relay {
     /// Handles a change of the peer's address.
     pub(crate) fn on_path_change(&mut self, number: usize) {
         self.paths[number].mtu.on_path_change();
+        self.paths[number].request_poll();
     }
 
     /// Notifies the sessions of data to send.

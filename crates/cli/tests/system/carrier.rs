@@ -100,3 +100,68 @@ fn block_and_unblock(name: &str, rates: &str, hub: &str) {
     let (terminal, _) = network.finish();
     assert_eq!(terminal["connections"]["lost_with_peer"], 0);
 }
+
+/// Drops UDP to these ports of `host`, and from them.
+fn block_ports(ports: &str) -> String {
+    format!(
+        "table inet blocked {{
+    chain in {{ type filter hook input priority 0; iifname != \"lo\" udp dport {{ {ports} }} drop; }}
+    chain out {{ type filter hook output priority 0; oifname != \"lo\" udp sport {{ {ports} }} drop; }}
+}}"
+    )
+}
+
+/// TLS-5.1, TLS-5.2
+#[test]
+fn the_next_port_is_used_while_one_is_blocked() {
+    the_next_port("ports", "");
+}
+
+/// TLS-5.1, TLS-5.2
+#[test]
+fn the_next_port_of_a_hub_with_shards_is_used_while_one_is_blocked() {
+    the_next_port("ports-shards", "shards = 2");
+}
+
+fn the_next_port(name: &str, hub: &str) {
+    if !have(&["nft"]) {
+        return;
+    }
+    let setup = Setup {
+        link: "delay 40ms rate 10mbit limit 2bdp",
+        rates: "round_trip = \"80ms\"\nports = [4500, 443]",
+        hub,
+        ..Setup::default()
+    };
+    let Some(mut network) = TestNetwork::build(name, &setup) else { return };
+    let listener = network.listen(SERVER.0, 9000);
+    let mut client = network.connect(SERVER.0, 9000);
+    let (mut server, _) = listener.accept().expect("a connection");
+    server.set_read_timeout(Some(PATIENCE)).unwrap();
+    let clock = rt::Clock::new();
+    let mut exchange = || {
+        let began = clock.now();
+        client.write_all(b"hello").unwrap();
+        let mut octets = [0; 5];
+        server.read_exact(&mut octets).unwrap();
+        server.write_all(&octets).unwrap();
+        client.read_exact(&mut octets).unwrap();
+        clock.now().since(began).as_secs_f64()
+    };
+    exchange();
+    // The connection continues, in both directions.
+    for blocked in ["7000", "4500", "7000, 443"] {
+        nft(&network.net.hub, &block_ports(blocked));
+        let seconds = exchange();
+        assert!(seconds < 10.0, "{seconds} s with {blocked} blocked");
+        nft(&network.net.hub, "delete table inet blocked");
+    }
+    // A terminal that starts while the first port is blocked.
+    nft(&network.net.hub, &block_ports("7000"));
+    let began = clock.now();
+    network.replace_terminal();
+    let seconds = clock.now().since(began).as_secs_f64();
+    assert!(seconds < 20.0, "connected after {seconds} s");
+    let (terminal, _) = network.finish();
+    assert_eq!(terminal["connections"]["lost_with_peer"], 0);
+}

@@ -262,6 +262,14 @@ impl TestNetwork {
         self.await_path();
     }
 
+    /// Kills the terminal gateway and starts another in its place without its state.
+    pub(crate) fn replace_terminal(&mut self) {
+        self.kill_terminal();
+        let file = self.dir.join("terminal.toml");
+        self.terminal = gateway_from(&self.net.terminal, &file, &self.terminal_config);
+        self.await_path();
+    }
+
     /// Waits until data crosses the gateways in both directions.
     fn await_path(&mut self) {
         let echo = self.listen(addresses::SERVER.0, 7);

@@ -135,6 +135,8 @@ fn link_entries(all: &mut Entries, table: &str, link: &LinkSection) {
     let LinkSection {
         listen,
         peer,
+        ports,
+        hop,
         rate_up,
         rate_down,
         controller,
@@ -148,6 +150,9 @@ fn link_entries(all: &mut Entries, table: &str, link: &LinkSection) {
     } = link;
     put(all, &format!("{table}.listen"), listen.to_string());
     put(all, &format!("{table}.peer"), optional(peer.as_ref(), "none"));
+    let ports = ports.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
+    put(all, &format!("{table}.ports"), ports);
+    put(all, &format!("{table}.hop"), optional(hop.as_ref(), "none"));
     put(all, &format!("{table}.rate_up"), optional(rate_up.as_ref(), "auto"));
     put(all, &format!("{table}.rate_down"), optional(rate_down.as_ref(), "auto"));
     put(all, &format!("{table}.controller"), controller.to_string());

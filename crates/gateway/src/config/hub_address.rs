@@ -26,6 +26,14 @@ impl HubAddress {
         }
     }
 
+    /// Returns the port.
+    pub(crate) fn port(&self) -> u16 {
+        match self {
+            Self::Address(address) => address.port(),
+            Self::Name(_, port) => *port,
+        }
+    }
+
     /// Returns the wildcard address and port 0, in the family of the address; for a name, a socket
     /// of both families.
     pub(super) fn any_port(&self) -> SocketAddr {

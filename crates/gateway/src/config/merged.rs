@@ -50,6 +50,8 @@ impl Config {
             rate_down,
             listen: _,
             peer: _,
+            ports: _,
+            hop: _,
             controller: _,
             repair: _,
             compress: _,

@@ -81,7 +81,7 @@ pub(crate) use shards::shard_of;
 pub(crate) use share::Terms;
 pub use share::{Enrolment, ShareLimits, TerminalEntry};
 pub use single::SingleSection;
-pub use tls::{TlsCertificate, TlsListen, TlsSection};
+pub use tls::{TlsCertificate, TlsCongestion, TlsListen, TlsSection};
 
 /// The configuration of a gateway.
 #[derive(Clone, Debug)]

@@ -1,6 +1,7 @@
 //! `[[path]]` and `[health]` at a terminal: the paths to its hubs and their health criteria.
 
 use super::items::{interface, positive_span};
+use super::link::{read_hop, read_ports};
 use super::read::{any_port_for, read_compress, read_controller, read_repair, same_family};
 use super::reader::{Item, Reader, Section};
 use super::security::{self, NoiseSection, Word};
@@ -137,6 +138,8 @@ fn read_one(
         Some(peer) => section.or(reader, "peer", peer, |r, i| i.hub_address(r)),
         None => section.required(reader, "peer", address, |r, i| i.hub_address(r)),
     };
+    let ports = read_ports(reader, section, usual.ports.clone());
+    let hop = read_hop(reader, section, ports.as_deref(), usual.hop);
     let (any, own) = (any_port_for(peer.as_ref()), peer.as_ref().and_then(HubAddress::address));
     let listen = section.or(reader, "listen", any, |r, i| same_family(r, i, own, "peer"));
     let interface = section.or(reader, "interface", None, |r, i| {
@@ -153,7 +156,7 @@ fn read_one(
     let link = read_link(reader, section, usual);
     Some(PathSection {
         name: name?,
-        link: LinkSection { peer: Some(peer?), listen: listen?, ..link? },
+        link: LinkSection { peer: Some(peer?), listen: listen?, ports: ports?, hop: hop?, ..link? },
         interface: interface?,
         priority: priority?,
         weight: weight?,

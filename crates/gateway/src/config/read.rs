@@ -1,6 +1,7 @@
 //! Reading of all top-level keys and tables, with their checks.
 
 use super::items::{id, interface, name, network, ports, positive_span};
+use super::link::{read_hop, read_ports};
 use super::reader::{Item, Reader, Section};
 use super::security::{self, PeerKey, Word};
 use super::single::read_single;
@@ -161,6 +162,8 @@ fn read_link(
             peer.map(Some),
         )
     };
+    let ports = read_ports(reader, &mut section, Vec::new());
+    let hop = if hub { Some(None) } else { read_hop(reader, &mut section, ports.as_deref(), None) };
     let needs_key = !several || section.has("peer_public_key");
     let hub_key =
         if hub || !needs_key { Some(None) } else { security::read_hub(reader, &mut section, word) };
@@ -188,6 +191,8 @@ fn read_link(
     let link = LinkSection {
         listen: listen?,
         peer: peer?,
+        ports: ports?,
+        hop: hop?,
         rate_up: rate_up?,
         rate_down: rate_down?,
         controller: controller?,

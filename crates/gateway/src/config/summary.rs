@@ -73,6 +73,10 @@ fn secured(f: &mut fmt::Formatter<'_>, config: &Config) -> fmt::Result {
     }
 }
 
+fn ports(link: &LinkSection) -> String {
+    link.ports.iter().map(u16::to_string).collect::<Vec<_>>().join(", ")
+}
+
 fn write_path(f: &mut fmt::Formatter<'_>, path: &PathSection) -> fmt::Result {
     let PathSection { name, link, interface, priority, weight, keys } = path;
     write!(f, "path {name:?}")?;
@@ -137,6 +141,11 @@ fn terminal(
         Some(hub) => writeln!(f, "terminal {:?}, of the hub at {hub}", section.name)?,
         None => writeln!(f, "terminal {:?}", section.name)?,
     }
+    if !link.ports.is_empty() {
+        write!(f, "further ports of the hub: {}", ports(link))?;
+        link.hop.iter().try_for_each(|hop| write!(f, ", the next one after {hop}"))?;
+        writeln!(f)?;
+    }
     for (name, addresses) in [("SOCKS5", &section.socks5), ("HTTP CONNECT", &section.connect)] {
         for address in addresses {
             writeln!(f, "{name} proxy on {address}")?;
@@ -183,7 +192,11 @@ fn terminal(
 }
 
 fn hub(f: &mut fmt::Formatter<'_>, section: &HubSection, link: &LinkSection) -> fmt::Result {
-    writeln!(f, "hub, on {}", link.listen)?;
+    write!(f, "hub, on {}", link.listen)?;
+    if !link.ports.is_empty() {
+        write!(f, ", also on ports {}", ports(link))?;
+    }
+    writeln!(f)?;
     if let Some(tls) = &section.tls {
         writeln!(f, "TLS from terminals {tls}")?;
     }

@@ -328,7 +328,7 @@ fn unknown_keys_are_reported_with_the_known_ones() {
     assert_eq!(
         error_for(HUB, "rate_up", "rate_upp"),
         "g.toml:5: link.rate_upp: found an unknown key, expected one of compress, \
-         controller, listen, mtu, overhead, padding, rate_down, rate_up, repair, round_trip"
+         controller, listen, mtu, overhead, padding, ports, rate_down, rate_up, repair, round_trip"
     );
     // A hub has no clients of its own.
     assert_eq!(
@@ -372,7 +372,7 @@ fn tables_and_values_are_distinguished() {
         "g.toml:1: (file): found no listener for clients, expected at least one of [intercept], \
          [socks5] and [connect]\n\
          g.toml:7: link.peer2: found an unknown key, expected one of compress, \
-         controller, listen, mtu, overhead, peer, peer_public_key, preshared_key, preshared_key_file, \
+         controller, hop, listen, mtu, overhead, peer, peer_public_key, ports, preshared_key, preshared_key_file, \
          rate_down, rate_up, repair, round_trip"
     );
     assert_eq!(

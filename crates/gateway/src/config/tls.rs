@@ -17,6 +17,8 @@ pub struct TlsSection {
     pub server_name: Option<String>,
     /// Whether UDP is never used.
     pub always: bool,
+    /// The congestion control of TCP.
+    pub congestion: TlsCongestion,
 }
 
 /// TLS from the terminals of a hub.
@@ -26,6 +28,28 @@ pub struct TlsListen {
     pub listen: SocketAddr,
     /// The certificate; `None`: the hub signs one at each start.
     pub certificate: Option<TlsCertificate>,
+    /// The congestion control of TCP.
+    pub congestion: TlsCongestion,
+}
+
+/// The kernel's congestion control of TCP below TLS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TlsCongestion {
+    /// BBR, where the kernel has it, otherwise its default: random loss does not reduce the rate of BBR.
+    #[default]
+    Bbr,
+    /// CUBIC.
+    Cubic,
+}
+
+impl TlsCongestion {
+    /// Returns the kernel's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bbr => "bbr",
+            Self::Cubic => "cubic",
+        }
+    }
 }
 
 /// A certificate and its key, as files in PEM.
@@ -50,8 +74,14 @@ pub(super) fn read_terminal(
         item.parsed(reader, expected, |text| is_host_name(text).then(|| text.to_owned())).map(Some)
     });
     let always = section.or(reader, "use", false, |r, i| i.word(r, &USES));
+    let congestion = read_congestion(reader, &mut section);
     section.finish(reader);
-    Some(Some(TlsSection { port: port? as u16, server_name: server_name?, always: always? }))
+    Some(Some(TlsSection {
+        port: port? as u16,
+        server_name: server_name?,
+        always: always?,
+        congestion: congestion?,
+    }))
 }
 
 /// Reads a hub's `[tls]`; `link` is the address of its datagrams.
@@ -68,6 +98,7 @@ pub(super) fn read_hub(
         section.or(reader, "certificate_file", None, |r, i| file(r, i).map(Some));
     let private_key_file =
         section.or(reader, "private_key_file", None, |r, i| file(r, i).map(Some));
+    let congestion = read_congestion(reader, &mut section);
     section.finish(reader);
     let certificate = match (certificate_file?, private_key_file?) {
         (Some(certificate_file), Some(private_key_file)) => {
@@ -80,18 +111,19 @@ pub(super) fn read_hub(
             return None;
         }
     };
-    Some(Some(TlsListen { listen: listen??, certificate }))
+    Some(Some(TlsListen { listen: listen??, certificate, congestion: congestion? }))
 }
 
 impl fmt::Display for TlsSection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { port, server_name, always } = self;
+        let Self { port, server_name, always, congestion } = self;
         write!(
             f,
             "TCP port {port}, {}",
             if *always { "always" } else { "where UDP does not work" }
         )?;
-        server_name.iter().try_for_each(|name| write!(f, ", as {name}"))
+        server_name.iter().try_for_each(|name| write!(f, ", as {name}"))?;
+        write_congestion(f, *congestion)
     }
 }
 
@@ -101,8 +133,23 @@ impl fmt::Display for TlsListen {
         match &self.certificate {
             Some(files) => write!(f, "certificate in {}", files.certificate_file.display()),
             None => write!(f, "certificate made at the start"),
-        }
+        }?;
+        write_congestion(f, self.congestion)
     }
+}
+
+/// Writes the congestion control unless it is the default.
+fn write_congestion(f: &mut fmt::Formatter<'_>, congestion: TlsCongestion) -> fmt::Result {
+    match congestion {
+        TlsCongestion::Bbr => Ok(()),
+        TlsCongestion::Cubic => write!(f, ", congestion control {}", congestion.name()),
+    }
+}
+
+fn read_congestion(reader: &mut Reader<'_>, section: &mut Section<'_>) -> Option<TlsCongestion> {
+    const ALL: [(&str, TlsCongestion); 2] =
+        [("bbr", TlsCongestion::Bbr), ("cubic", TlsCongestion::Cubic)];
+    section.or(reader, "congestion", TlsCongestion::default(), |r, i| i.word(r, &ALL))
 }
 
 fn is_host_name(text: &str) -> bool {

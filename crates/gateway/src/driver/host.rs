@@ -74,10 +74,23 @@ impl Host for KernelHost {
         address: SocketAddr,
         interface: Option<&str>,
     ) -> io::Result<Box<dyn DatagramSocket>> {
-        match &self.place {
-            Some(place) => Ok(Box::new(place.bind(address, interface)?)),
-            None => Ok(Box::new(KernelUdp::bind(address, interface)?)),
+        self.bind_ports(address, &[], interface)
+    }
+
+    fn bind_ports(
+        &mut self,
+        address: SocketAddr,
+        ports: &[u16],
+        interface: Option<&str>,
+    ) -> io::Result<Box<dyn DatagramSocket>> {
+        if let Some(place) = &self.place {
+            return Ok(Box::new(place.bind(address, ports, interface)?));
         }
+        let mut udp = KernelUdp::bind(address, interface)?;
+        for &port in ports {
+            udp.add_port(KernelUdp::bind((address.ip(), port).into(), interface)?);
+        }
+        Ok(Box::new(udp))
     }
 
     fn open_tls(&mut self, route: &TlsRoute, local: SocketAddr) -> io::Result<Box<dyn TlsTunnel>> {

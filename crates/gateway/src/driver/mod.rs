@@ -7,6 +7,7 @@
 //!
 //! Only the wait blocks; only name lookups run in another thread.
 
+mod answered_from;
 mod channel;
 mod descriptors;
 mod host;

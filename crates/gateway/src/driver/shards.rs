@@ -8,6 +8,7 @@
 //! The kernel's choice makes the shards fast, and the mailboxes make them right: a Hello, or a packet
 //! that the kernel has merged with others, may be received by another shard than its own.
 
+use super::answered_from::LocalEnd;
 use super::udp::KernelUdp;
 use crate::engine::{DatagramSocket, Delivered, Sent, SocketId};
 use crate::report::UdpCounters;
@@ -15,7 +16,7 @@ use association::{SEALED, part_of};
 use socket2::SockRef;
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -48,8 +49,8 @@ struct Mailbox {
 #[derive(Debug)]
 struct Handed {
     from: SocketAddr,
-    /// The local address at which it was received, if the sockets have a wildcard address.
-    here: Option<IpAddr>,
+    /// Where it was received, as far as replies depend on it.
+    here: Option<LocalEnd>,
     bytes: Box<[u8]>,
 }
 
@@ -137,8 +138,17 @@ impl ShardPlace {
     pub(super) fn bind(
         &self,
         address: SocketAddr,
+        ports: &[u16],
         interface: Option<&str>,
     ) -> io::Result<ShardUdp> {
+        let mut udp = self.open(address, interface)?;
+        for &port in ports {
+            udp.add_port(self.open((address.ip(), port).into(), interface)?);
+        }
+        Ok(ShardUdp { udp, place: self.clone(), foreign: Vec::new() })
+    }
+
+    fn open(&self, address: SocketAddr, interface: Option<&str>) -> io::Result<KernelUdp> {
         let udp = KernelUdp::open(address, interface, self.number > 0)?;
         if let Some(descriptor) = udp.descriptor() {
             // Only after binding, which has failed if another process has the address.
@@ -149,7 +159,7 @@ impl ShardPlace {
                 tracing::warn!(%error, "datagrams are not distributed by the kernel, which costs time");
             }
         }
-        Ok(ShardUdp { udp, place: self.clone(), foreign: Vec::new() })
+        Ok(udp)
     }
 
     fn mailbox(&self) -> &Mailbox {
@@ -284,6 +294,10 @@ impl DatagramSocket for ShardUdp {
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.udp.descriptor()
     }
+
+    fn further(&self) -> Vec<BorrowedFd<'_>> {
+        self.udp.further()
+    }
 }
 
 /// Instructions of classic BPF (linux/filter.h): load an octet or a word, mask, remainder, jump if
@@ -340,7 +354,7 @@ mod tests {
         let places = ShardPlace::all(COUNT).unwrap();
         let mut address: SocketAddr = "0.0.0.0:0".parse().unwrap();
         let bind = |place: &ShardPlace| {
-            let udp = place.bind(address, None).unwrap();
+            let udp = place.bind(address, &[], None).unwrap();
             address = udp.local_address().unwrap();
             udp
         };
@@ -429,6 +443,6 @@ mod tests {
         let (_sockets, address) = sockets();
         assert!(KernelUdp::bind(address, None).is_err());
         let again = ShardPlace::all(2).unwrap();
-        assert!(again[0].bind(address, None).is_err(), "a second hub is not started");
+        assert!(again[0].bind(address, &[], None).is_err(), "a second hub is not started");
     }
 }

@@ -1,5 +1,6 @@
 //! The UDP sockets of the link, with batched system calls where the kernel supports them.
 
+use super::answered_from::{AnsweredFrom, LocalEnd};
 use super::channel::{Channel, Message};
 use crate::engine::{DatagramSocket, Delivered, Sent, SocketId};
 use crate::host;
@@ -8,7 +9,6 @@ use crate::service::handed;
 use mio::net::UdpSocket;
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
-use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -26,16 +26,23 @@ const SOCKET_SEND_BUFFER: usize = 1 << 20;
 /// A UDP socket with its counters.
 #[derive(Debug)]
 pub(crate) struct KernelUdp {
-    socket: UdpSocket,
-    state: UdpSocketState,
+    /// The sockets, of which each has a port; the first is that of the configured address.
+    ports: Vec<Port>,
     buffers: Vec<u8>,
     counters: UdpCounters,
-    /// Present only if the socket is bound to a wildcard address.
+    /// Present only if the socket is bound to a wildcard address, or to several ports.
     answered_from: Option<AnsweredFrom>,
     /// The process that this one has replaced, while it has associations.
     predecessor: Option<Channel>,
     /// The process that has replaced this one and receives by the socket.
     successor: Option<Channel>,
+}
+
+/// A socket of the kernel.
+#[derive(Debug)]
+struct Port {
+    socket: UdpSocket,
+    state: UdpSocketState,
 }
 
 impl KernelUdp {
@@ -72,6 +79,17 @@ impl KernelUdp {
         Self::from_std(socket.into())
     }
 
+    /// Adds a socket on the same address with another port.
+    pub(super) fn add_port(&mut self, other: Self) {
+        self.ports.extend(other.ports);
+        self.answered_from.get_or_insert_default();
+    }
+
+    /// Returns the configured port's socket.
+    fn first(&self) -> &Port {
+        &self.ports[0]
+    }
+
     /// Converts a socket that was opened elsewhere; it is nonblocking.
     fn from_std(socket: std::net::UdpSocket) -> io::Result<Self> {
         let address = socket.local_addr()?;
@@ -80,26 +98,27 @@ impl KernelUdp {
         let buffers = vec![0; RECEIVE_BUFFERS * RECEIVE_BUFFER];
         let answered_from = address.ip().is_unspecified().then(AnsweredFrom::default);
         let (counters, predecessor, successor) = (UdpCounters::default(), None, None);
-        Ok(Self { socket, state, buffers, counters, answered_from, predecessor, successor })
+        let ports = vec![Port { socket, state }];
+        Ok(Self { ports, buffers, counters, answered_from, predecessor, successor })
     }
 }
 
 impl DatagramSocket for KernelUdp {
     fn id(&self) -> SocketId {
-        SocketId(self.socket.as_raw_fd())
+        SocketId(self.first().socket.as_raw_fd())
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.socket.as_fd())
+        Some(self.first().socket.as_fd())
     }
 
     fn is_bound_to(&self, interface: &str) -> bool {
-        let bound = SockRef::from(&self.socket).device();
+        let bound = SockRef::from(&self.first().socket).device();
         matches!(bound, Ok(Some(name)) if name == interface.as_bytes())
     }
 
     fn local_address(&self) -> io::Result<SocketAddr> {
-        self.socket.local_addr()
+        self.first().socket.local_addr()
     }
 
     fn counters(&self) -> &UdpCounters {
@@ -107,7 +126,7 @@ impl DatagramSocket for KernelUdp {
     }
 
     fn max_batch(&self) -> usize {
-        self.state.max_gso_segments().max(1)
+        self.first().state.max_gso_segments().max(1)
     }
 
     fn receive(
@@ -118,64 +137,39 @@ impl DatagramSocket for KernelUdp {
         if self.successor.is_some() {
             return Ok(self.receive_passed(deliver));
         }
-        let is_last = self.predecessor.is_none();
-        let mut meta = [RecvMeta::default(); RECEIVE_BUFFERS];
-        let mut chunks = self.buffers.chunks_exact_mut(RECEIVE_BUFFER);
-        let mut slices: [IoSliceMut<'_>; RECEIVE_BUFFERS] =
-            std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
-        let filled = match self.state.recv((&self.socket).into(), &mut slices, &mut meta) {
-            Ok(filled) => filled,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-            // An ICMP error belongs to an earlier datagram and does not affect this socket.
-            Err(error) if is_transient(&error) => return Ok(true),
-            Err(error) => return Err(error),
-        };
-        for (slice, meta) in slices.iter_mut().zip(&meta).take(filled) {
-            self.counters.received_bytes += meta.len as u64;
-            let mut from_peer = false;
-            for datagram in slice[..meta.len].chunks_mut(meta.stride.max(1)) {
-                self.counters.received += 1;
-                match deliver(meta.addr, datagram, is_last) {
-                    Delivered::Peer => from_peer = true,
-                    Delivered::Unvalidated | Delivered::OtherShard(_) => {}
-                    Delivered::OtherProcess => {
-                        if let Some(predecessor) = &self.predecessor {
-                            predecessor.send(meta.addr, datagram);
-                        }
-                    }
-                }
-            }
-            // The source of a reply to an IPv4-mapped address would need the same form; there the
-            // kernel's route selects it.
-            if let (Some(answered_from), Some(here)) = (&mut self.answered_from, meta.dst_ip)
-                && here.to_canonical() == here
-                && here.is_ipv4() == meta.addr.is_ipv4()
-            {
-                answered_from.note(meta.addr, here, from_peer);
-            }
+        let mut more = false;
+        for port in 0..self.ports.len() {
+            more |= self.receive_at(port, deliver)?;
         }
-        // With fewer messages than buffers recvmmsg(2) has emptied the socket.
-        Ok(filled == RECEIVE_BUFFERS)
+        Ok(more)
     }
 
     fn send(&mut self, destination: SocketAddr, contents: &[u8], segment_size: usize) -> Sent {
         let count = contents.len().div_ceil(segment_size.max(1)) as u64;
+        let from = self.answered_from.as_ref().and_then(|from| from.get(destination));
+        let port = from.map_or(0, |from| from.port).min(self.ports.len() - 1);
         let mut transmit = Transmit {
             destination,
             ecn: None,
             contents,
             segment_size: (count > 1).then_some(segment_size),
-            src_ip: self.answered_from.as_ref().and_then(|from| from.get(destination)),
+            src_ip: from.and_then(|from| from.ip),
         };
         loop {
             self.counters.send_calls += 1;
-            let Err(error) = self.state.try_send((&self.socket).into(), &transmit) else {
+            let Port { socket, state } = &self.ports[port];
+            let Err(error) = state.try_send((&*socket).into(), &transmit) else {
                 self.counters.sent += count;
                 self.counters.sent_bytes += contents.len() as u64;
                 return Sent::Done;
             };
             if error.kind() == io::ErrorKind::WouldBlock {
                 self.counters.send_full += 1;
+                if port > 0 {
+                    // Only room at the first port is reported.
+                    self.counters.send_errors += count;
+                    return Sent::Done;
+                }
                 return Sent::Full;
             }
             if error.kind() == io::ErrorKind::Interrupted {
@@ -201,6 +195,10 @@ impl DatagramSocket for KernelUdp {
         self.predecessor.iter().map(Channel::id).collect()
     }
 
+    fn further(&self) -> Vec<BorrowedFd<'_>> {
+        self.ports[1..].iter().map(|port| port.socket.as_fd()).collect()
+    }
+
     fn has_predecessor(&self) -> bool {
         self.predecessor.is_some()
     }
@@ -212,53 +210,66 @@ impl DatagramSocket for KernelUdp {
     /// A refused source address has the same error as a kernel without segmentation offload, so the
     /// batch limit is restored.
     fn renew(&mut self) {
-        if let Ok(state) = UdpSocketState::new((&self.socket).into()) {
-            self.state = state;
+        for port in &mut self.ports {
+            if let Ok(state) = UdpSocketState::new((&port.socket).into()) {
+                port.state = state;
+            }
         }
     }
 }
 
-/// The local address on which each source's datagrams arrive, used as the source address of
-/// replies.
-#[derive(Debug, Default)]
-struct AnsweredFrom {
-    /// Peers whose datagrams were authenticated.
-    peers: BTreeMap<SocketAddr, IpAddr>,
-    /// The latest unvalidated sources, until they receive a response.
-    unvalidated: VecDeque<(SocketAddr, IpAddr)>,
-}
-
-/// Maximum number of peers with a stored local address; for others the kernel's route selects it.
-const MAX_PEERS: usize = 4096;
-/// Maximum number of unvalidated sources with a stored address: the maximum number of queued
-/// responses, and sources of datagrams that arrive meanwhile.
-const MAX_UNVALIDATED: usize = 256;
-
-impl AnsweredFrom {
-    /// Records that a datagram from `from` was received at `here`. An unvalidated datagram changes
-    /// nothing for a peer, because a forged one must not change the source address of replies.
-    fn note(&mut self, from: SocketAddr, here: IpAddr, is_peer: bool) {
-        if is_peer {
-            if self.peers.len() >= MAX_PEERS && !self.peers.contains_key(&from) {
-                self.peers.clear();
+impl KernelUdp {
+    /// Receives once at a port; true if there may be more.
+    fn receive_at(
+        &mut self,
+        port: usize,
+        deliver: &mut dyn FnMut(SocketAddr, &mut [u8], bool) -> Delivered,
+    ) -> io::Result<bool> {
+        let is_last = self.predecessor.is_none();
+        let mut meta = [RecvMeta::default(); RECEIVE_BUFFERS];
+        let mut chunks = self.buffers.chunks_exact_mut(RECEIVE_BUFFER);
+        let mut slices: [IoSliceMut<'_>; RECEIVE_BUFFERS] =
+            std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
+        let filled = match self.ports[port].state.recv(
+            (&self.ports[port].socket).into(),
+            &mut slices,
+            &mut meta,
+        ) {
+            Ok(filled) => filled,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            // An ICMP error belongs to an earlier datagram and does not affect this socket.
+            Err(error) if is_transient(&error) => return Ok(true),
+            Err(error) => return Err(error),
+        };
+        for (slice, meta) in slices.iter_mut().zip(&meta).take(filled) {
+            self.counters.received_bytes += meta.len as u64;
+            let mut from_peer = false;
+            for datagram in slice[..meta.len].chunks_mut(meta.stride.max(1)) {
+                self.counters.received += 1;
+                match deliver(meta.addr, datagram, is_last) {
+                    Delivered::Peer => from_peer = true,
+                    Delivered::Unvalidated | Delivered::OtherShard(_) => {}
+                    Delivered::OtherProcess => {
+                        if let Some(predecessor) = &self.predecessor {
+                            predecessor.send(meta.addr, datagram);
+                        }
+                    }
+                }
             }
-            self.peers.insert(from, here);
-        } else if !self.peers.contains_key(&from) {
-            if self.unvalidated.len() >= MAX_UNVALIDATED {
-                self.unvalidated.pop_front();
+            // The source of a reply to an IPv4-mapped address would need the same form; there the
+            // kernel's route selects it.
+            let is_plain = |here: &IpAddr| {
+                here.to_canonical() == *here && here.is_ipv4() == meta.addr.is_ipv4()
+            };
+            let ip = meta.dst_ip.filter(is_plain);
+            if let Some(answered_from) = &mut self.answered_from
+                && (ip.is_some() || self.ports.len() > 1)
+            {
+                answered_from.note(meta.addr, LocalEnd { ip, port }, from_peer);
             }
-            self.unvalidated.push_back((from, here));
         }
-    }
-
-    fn get(&self, to: SocketAddr) -> Option<IpAddr> {
-        let unvalidated = || self.unvalidated.iter().rev().find(|(from, _)| *from == to);
-        self.peers.get(&to).copied().or_else(|| unvalidated().map(|(_, here)| *here))
-    }
-
-    fn forget(&mut self, to: SocketAddr) {
-        self.peers.remove(&to);
-        self.unvalidated.retain(|(from, _)| *from != to);
+        // With fewer messages than buffers recvmmsg(2) has emptied the socket.
+        Ok(filled == RECEIVE_BUFFERS)
     }
 }
 
@@ -317,14 +328,13 @@ impl KernelUdp {
 }
 
 impl KernelUdp {
-    /// Returns the local address at which the last datagram from `from` was received, if the socket
-    /// is bound to a wildcard address.
-    pub(super) fn received_at(&self, from: SocketAddr) -> Option<IpAddr> {
+    /// Returns where the last datagram from `from` was received, as far as replies depend on it.
+    pub(super) fn received_at(&self, from: SocketAddr) -> Option<LocalEnd> {
         self.answered_from.as_ref()?.get(from)
     }
 
     /// Records that another socket received a datagram from `from` at `here`.
-    pub(super) fn note_received(&mut self, from: SocketAddr, here: IpAddr, is_peer: bool) {
+    pub(super) fn note_received(&mut self, from: SocketAddr, here: LocalEnd, is_peer: bool) {
         if let Some(answered_from) = &mut self.answered_from {
             answered_from.note(from, here, is_peer);
         }
@@ -441,7 +451,7 @@ mod tests {
         let mut terminal = KernelUdp::bind("0.0.0.0:0".parse().unwrap(), None).unwrap();
         let destination = hub.local_address().unwrap();
         // The hub has received datagrams on an address that this host no longer has.
-        let gone = IpAddr::from([203, 0, 113, 9]);
+        let gone = LocalEnd { ip: Some([203, 0, 113, 9].into()), port: 0 };
         terminal.answered_from.as_mut().unwrap().note(destination, gone, true);
         assert_eq!(terminal.send(destination, b"still here", 5), Sent::Done);
         assert_eq!(receive_all(&mut hub, 2), [b"still", b" here"]);
@@ -463,26 +473,30 @@ mod tests {
         assert_eq!(from, Some(asked));
     }
 
+    /// TLS-5.1
     #[test]
-    fn unvalidated_sources_change_nothing_for_peers() {
-        let here = |last: u8| IpAddr::from([192, 0, 2, last]);
-        let from = |number: u32| SocketAddr::from((std::net::Ipv4Addr::from_bits(number), 7000));
-        let mut answered = AnsweredFrom::default();
-        answered.note(from(1), here(1), true);
-        for number in 0..100_000 {
-            answered.note(from(number), here(2), false);
-            if number != 1 {
-                assert_eq!(answered.get(from(number)), Some(here(2)), "is answered");
+    fn replies_have_the_port_that_was_the_destination() {
+        let any = "127.0.0.1:0".parse().unwrap();
+        let mut hub = KernelUdp::bind(any, None).unwrap();
+        let other = KernelUdp::bind(any, None).unwrap();
+        let [first, second] = [&hub, &other].map(|udp| udp.local_address().unwrap());
+        hub.add_port(other);
+        let mut terminal = KernelUdp::bind(any, None).unwrap();
+        for asked in [first, second, first] {
+            terminal.send(asked, b"hello", 5);
+            let mut received = 0;
+            while received == 0 {
+                hub.receive(&mut |_, _, _| {
+                    received += 1;
+                    Delivered::Peer
+                })
+                .unwrap();
             }
+            hub.send(terminal.local_address().unwrap(), b"welcome", 7);
+            let mut from = None;
+            receive_all_from(&mut terminal, 1, |address| from = Some(address));
+            assert_eq!(from, Some(asked));
         }
-        assert_eq!(answered.get(from(1)), Some(here(1)));
-        assert!(answered.peers.len() + answered.unvalidated.len() <= 1 + MAX_UNVALIDATED);
-        answered.note(from(1), here(3), true);
-        assert_eq!(answered.get(from(1)), Some(here(3)), "it has moved");
-        for number in 0..100_000 {
-            answered.note(from(number), here(1), true);
-        }
-        assert!(answered.peers.len() <= MAX_PEERS);
     }
 
     #[test]

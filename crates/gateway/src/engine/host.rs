@@ -11,10 +11,10 @@
 //! engine stores it until a call returns [`io::ErrorKind::WouldBlock`]. All calls return at once,
 //! with the errors of the kernel. Time is an argument of the engine's methods.
 
-use crate::Limits;
 pub(crate) use crate::intercept::LocalAddress;
 use crate::intercept::{ReceiveStatus, Syn};
 use crate::report::UdpCounters;
+use crate::{Limits, TlsCongestion};
 use relay::{Families, RefuseReason};
 use std::fmt;
 use std::io;
@@ -118,6 +118,18 @@ pub(crate) trait Host: fmt::Debug + Send {
     fn bind(
         &mut self,
         address: SocketAddr,
+        interface: Option<&str>,
+    ) -> io::Result<Box<dyn DatagramSocket>>;
+
+    /// As [`Host::bind`], and receives at further ports of the address. Each source is answered from
+    /// the port at which its last datagram was received.
+    ///
+    /// # Errors
+    /// As [`Host::bind`].
+    fn bind_ports(
+        &mut self,
+        address: SocketAddr,
+        ports: &[u16],
         interface: Option<&str>,
     ) -> io::Result<Box<dyn DatagramSocket>>;
 
@@ -326,6 +338,11 @@ pub(crate) trait DatagramSocket: fmt::Debug + Send {
         Vec::new()
     }
 
+    /// Returns the kernel's descriptors of the further ports.
+    fn further(&self) -> Vec<BorrowedFd<'_>> {
+        Vec::new()
+    }
+
     /// Whether an earlier process of this gateway still has associations.
     fn has_predecessor(&self) -> bool {
         false
@@ -355,6 +372,8 @@ pub(crate) struct TlsRoute {
     pub(crate) interface: Option<String>,
     /// The name that is sent in the clear (SNI), if one is.
     pub(crate) server_name: Option<String>,
+    /// The congestion control of TCP.
+    pub(crate) congestion: TlsCongestion,
 }
 
 /// The state of a TLS connection.
@@ -376,6 +395,12 @@ pub(crate) trait TlsTunnel: fmt::Debug + Send {
 
     /// Returns its state. The socket becomes readable when it changes.
     fn state(&self) -> TlsState;
+
+    /// Whether it has room for datagrams. While it has none, the engine looks again at intervals.
+    fn has_room(&self) -> bool;
+
+    /// Counts octets that are about to be sent to its address.
+    fn note_sent(&self, octets: usize);
 }
 
 /// A descriptor that is kept so that one more can be had when the process has no other left.

@@ -77,6 +77,18 @@ impl Host for MemoryHost {
         self.connect(local, server)
     }
 
+    fn bind_ports(
+        &mut self,
+        address: SocketAddr,
+        ports: &[u16],
+        interface: Option<&str>,
+    ) -> io::Result<Box<dyn DatagramSocket>> {
+        match ports {
+            [] => self.bind(address, interface),
+            _ => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
     fn bind(
         &mut self,
         address: SocketAddr,

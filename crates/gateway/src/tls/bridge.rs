@@ -4,29 +4,30 @@
 //!   link socket ◀──UDP on loopback──▶ bridge ◀══TLS══▶ bridge ◀──UDP on loopback──▶ link socket
 //! ```
 //!
-//! While the TCP socket is full a bridge queues datagrams up to a limit. The kernel drops those beyond
-//! it, as a full queue of a network does.
+//! While the TCP socket is full a bridge holds datagrams, and the engine sends no more of them
+//! ([`Backlog`]).
 
+use super::backlog::Backlog;
 use super::frame::{Deframer, FrameError, LENGTH, MAX_DATAGRAM, length_field};
+use crate::TlsCongestion;
 use association::SEALED;
 use mio::net::{TcpStream, UdpSocket};
 use rustls::Connection;
 use socket2::{SockRef, Socket};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Arc;
 use units::Span;
 
 /// Maximum octets of one TLS record, which is made of as many datagrams as wait.
 const RECORD: usize = 16 << 10;
 /// Maximum number of reads, and of records written, in one turn.
 const BUDGET: usize = 8;
-/// Unsent octets beyond which the TCP socket takes no more: 26 ms at 10 Mbit/s.
-const UNSENT: u32 = 32 << 10;
 /// Time after which a connection whose data is not acknowledged is closed.
 const USER_TIMEOUT: Span = Span::from_secs(15);
-/// Octets that wait for room in the TCP socket: 420 ms at 10 Mbit/s. A session that resumes at the rate
-/// of UDP fills it while TCP begins slowly; with less, the losses make the session begin again.
+/// Maximum octets that wait for room in the TCP socket. Engines send less ([`Backlog`]), except for
+/// answers to handshakes.
 const QUEUE: usize = 512 << 10;
 
 /// Receive buffer of the UDP socket, which bridges empty in each turn.
@@ -76,11 +77,20 @@ pub(super) struct Bridge {
     deframer: Deframer,
     /// Frames that wait for room in the TCP socket.
     queue: VecDeque<u8>,
+    backlog: Arc<Backlog>,
+    /// Unsent octets beyond which the TCP socket takes no more.
+    unsent_limit: usize,
 }
 
 impl Bridge {
     pub(super) fn new(tls: Connection, tcp: TcpStream, udp: UdpSocket) -> Self {
-        Self { tls, tcp, udp, deframer: Deframer::default(), queue: VecDeque::new() }
+        let (queue, backlog) = (VecDeque::new(), Arc::default());
+        Self { tls, tcp, udp, deframer: Deframer::default(), queue, backlog, unsent_limit: 0 }
+    }
+
+    /// Returns what the engine sees of its queue.
+    pub(super) fn backlog(&self) -> &Arc<Backlog> {
+        &self.backlog
     }
 
     /// Returns the sockets, for registration.
@@ -110,8 +120,21 @@ impl Bridge {
                 return Err(error);
             }
         };
+        self.follow_window();
         let (more_out, sealed) = self.transmit(scratch)?;
+        self.backlog.set_queued(self.queue.len());
         Ok(Turn { more: more_in || more_out, sealed })
+    }
+
+    /// Lets as much wait in the TCP socket, and before it, as the congestion window calls for.
+    fn follow_window(&mut self) {
+        let Ok((window, round_trip)) = congestion_window(&self.tcp) else { return };
+        let limit = self.backlog.set_window(window, round_trip);
+        let differs = limit >= 2 * self.unsent_limit || 2 * limit <= self.unsent_limit;
+        // Without it more waits where no other datagram can overtake it.
+        if differs && SockRef::from(&self.tcp).set_tcp_notsent_lowat(limit as u32).is_ok() {
+            self.unsent_limit = limit;
+        }
     }
 
     /// TLS to UDP; true if there may be more.
@@ -182,7 +205,8 @@ impl Bridge {
     fn fill_queue(&mut self, room: &mut [u8], sealed: &mut bool) {
         while self.queue.len() < QUEUE {
             // An error belongs to an earlier datagram, or there is none.
-            let Ok(count) = self.udp.recv(room) else { return };
+            let Ok(count) = self.udp.recv(room) else { return self.backlog.received_all() };
+            self.backlog.received(count);
             let datagram = &room[..count];
             let Some(length) = length_field(datagram) else { continue };
             *sealed |= datagram.first().is_some_and(|first| SEALED.contains(first));
@@ -192,20 +216,41 @@ impl Bridge {
     }
 }
 
-/// Sets the options of a TCP socket that carries datagrams. The congestion control is BBR where the
-/// kernel permits it: random loss does not reduce its rate.
+/// Sets the options of a TCP socket that carries datagrams.
 ///
 /// # Errors
 /// The kernel's, if the connection is gone already.
-pub(super) fn tune_tcp(socket: &impl AsFd) -> io::Result<()> {
+pub(super) fn tune_tcp(socket: &impl AsFd, congestion: TlsCongestion) -> io::Result<()> {
     let socket = SockRef::from(socket);
     socket.set_tcp_nodelay(true)?;
-    socket.set_tcp_notsent_lowat(UNSENT)?;
     socket.set_tcp_user_timeout(Some(std::time::Duration::from_nanos(USER_TIMEOUT.as_nanos())))?;
-    if let Err(error) = socket.set_tcp_congestion(b"bbr") {
+    if let Err(error) = socket.set_tcp_congestion(congestion.name().as_bytes()) {
         tracing::debug!(%error, "the kernel's default congestion control carries TLS");
     }
     Ok(())
+}
+
+/// Returns the congestion window of a connection in octets, and its smoothed RTT.
+fn congestion_window(socket: &TcpStream) -> io::Result<(u64, Span)> {
+    let mut info = std::mem::MaybeUninit::<libc::tcp_info>::zeroed();
+    let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
+    // SAFETY: `info` has room for the length given.
+    let status = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            info.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    if status != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: all octets are zero or were written by the kernel, and every field is an integer.
+    let info = unsafe { info.assume_init() };
+    let window = u64::from(info.tcpi_snd_cwnd) * u64::from(info.tcpi_snd_mss);
+    Ok((window, Span::from_micros(u64::from(info.tcpi_rtt))))
 }
 
 /// Opens a UDP socket that is connected from `local` to the link socket `peer`.

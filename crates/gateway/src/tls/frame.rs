@@ -75,6 +75,7 @@ mod tests {
     }
 
     proptest! {
+        /// TLS-1.1
         #[test]
         fn datagrams_survive_any_division(
             lengths in prop::collection::vec(MIN_DATAGRAM..=MAX_DATAGRAM, 0..8),
@@ -92,6 +93,7 @@ mod tests {
         }
     }
 
+    /// TLS-1.2
     #[test]
     fn invalid_lengths_end_the_stream() {
         for found in [0, 1, MIN_DATAGRAM - 1, MAX_DATAGRAM + 1, 0x4854, 0xffff] {
@@ -104,6 +106,7 @@ mod tests {
         }
     }
 
+    /// TLS-1.3
     #[test]
     fn a_truncated_frame_is_not_delivered() {
         let mut deframer = Deframer::default();

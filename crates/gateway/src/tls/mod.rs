@@ -10,6 +10,7 @@
 //! addresses (ASC-3.3). Bridges run in threads of their own: one at a hub, one for each connection at
 //! a terminal. The engine of a terminal decides when to use one (`engine/peers/carrier.rs`).
 
+mod backlog;
 mod bridge;
 mod certificate;
 pub(crate) mod frame;
@@ -19,7 +20,8 @@ mod server;
 mod settings;
 mod tunnel;
 
-pub(crate) use origins::client_of;
+pub(crate) use backlog::RETRY;
+pub(crate) use origins::{client_of, note_sent, without_room};
 pub(crate) use server::TlsServer;
 pub(crate) use settings::of_hub as hub_settings;
 pub(crate) use tunnel::KernelTunnel;

@@ -114,6 +114,7 @@ mod tests {
         Ipv4Addr::from_bits(0xc000_0200 + number).into()
     }
 
+    /// TLS-2.3
     #[test]
     fn a_source_has_few_connections_before_it_is_authenticated() {
         let mut places = Places::default();
@@ -132,6 +133,7 @@ mod tests {
         assert_eq!(admitted.count(), MAX_PENDING_OF_SOURCE);
     }
 
+    /// TLS-2.3
     #[test]
     fn a_flood_closes_its_own_oldest_connections() {
         let mut places = Places::default();
@@ -145,6 +147,7 @@ mod tests {
         }
     }
 
+    /// TLS-2.3
     #[test]
     fn authenticated_connections_are_not_closed_for_others() {
         let mut places = Places::default();
@@ -158,6 +161,7 @@ mod tests {
         assert_eq!(places.admit(at(1), source(5_001)), Admitted::Number(77), "it is pending");
     }
 
+    /// TLS-2.3
     #[test]
     fn connections_expire() {
         let mut places = Places::default();

@@ -7,6 +7,7 @@
 use super::bridge::{Bridge, BridgeError, Scratch, local_udp, tune_tcp};
 use super::origins::Origin;
 use super::places::{Admitted, Places};
+use crate::TlsCongestion;
 use crate::driver::listen_on;
 use crate::service::handed;
 use mio::net::{TcpListener, TcpStream};
@@ -54,7 +55,7 @@ impl TlsServer {
     /// The kernel's.
     pub(crate) fn start(
         address: SocketAddr,
-        settings: Arc<ServerConfig>,
+        (settings, congestion): (Arc<ServerConfig>, TlsCongestion),
         link: SocketAddr,
     ) -> io::Result<Self> {
         let listener = match handed::listener(address) {
@@ -72,6 +73,7 @@ impl TlsServer {
             poll,
             listener: Some(listener),
             settings,
+            congestion,
             link: reachable(link),
             connections: BTreeMap::new(),
             places: Places::default(),
@@ -128,6 +130,7 @@ struct Server {
     poll: Poll,
     listener: Option<TcpListener>,
     settings: Arc<ServerConfig>,
+    congestion: TlsCongestion,
     link: SocketAddr,
     connections: BTreeMap<usize, Client>,
     places: Places,
@@ -224,16 +227,17 @@ impl Server {
     }
 
     fn open(&self, number: usize, mut tcp: TcpStream, address: SocketAddr) -> io::Result<Client> {
-        tune_tcp(&tcp)?;
+        tune_tcp(&tcp, self.congestion)?;
         let local: IpAddr = match self.link {
             SocketAddr::V4(_) => Ipv4Addr::from_bits(LOOPBACK.to_bits() + number as u32).into(),
             SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
         let mut udp = local_udp((local, 0).into(), self.link)?;
-        let origin = Origin::new(udp.local_addr()?, address);
         let tls = ServerConnection::new(Arc::clone(&self.settings)).map_err(io::Error::other)?;
         register(self.poll.registry(), number, &mut tcp, &mut udp)?;
+        let local = udp.local_addr()?;
         let bridge = Bridge::new(Connection::Server(tls), tcp, udp);
+        let origin = Origin::new(local, address, Arc::clone(bridge.backlog()));
         Ok(Client { bridge, address, _origin: origin })
     }
 

@@ -1,5 +1,6 @@
 //! A terminal's TLS connection to its hub, in a thread of its own.
 
+use super::backlog::Backlog;
 use super::bridge::{Bridge, BridgeError, Scratch, local_udp, tune_tcp};
 use super::settings;
 use crate::engine::{TlsRoute, TlsState, TlsTunnel};
@@ -34,6 +35,7 @@ const DROPPED: u8 = 3;
 pub(crate) struct KernelTunnel {
     address: SocketAddr,
     state: Arc<AtomicU8>,
+    backlog: Arc<Backlog>,
     waker: Arc<Waker>,
 }
 
@@ -57,6 +59,7 @@ impl KernelTunnel {
         poll.registry().register(&mut tcp, TCP, Interest::READABLE | Interest::WRITABLE)?;
         poll.registry().register(&mut udp, UDP, Interest::READABLE)?;
         let bridge = Bridge::new(Connection::Client(tls), tcp, udp);
+        let backlog = Arc::clone(bridge.backlog());
         let state = Arc::new(AtomicU8::new(CONNECTING));
         let (hub, shared) = (route.hub, Arc::clone(&state));
         // A waker that is closed at once does not wake.
@@ -69,7 +72,7 @@ impl KernelTunnel {
             client.set(CLOSED);
             drop(kept);
         })?;
-        Ok(Self { address, state, waker })
+        Ok(Self { address, state, backlog, waker })
     }
 }
 
@@ -84,6 +87,14 @@ impl TlsTunnel for KernelTunnel {
             OPEN => TlsState::Open,
             _ => TlsState::Closed,
         }
+    }
+
+    fn has_room(&self) -> bool {
+        self.backlog.has_room()
+    }
+
+    fn note_sent(&self, octets: usize) {
+        self.backlog.sent(octets);
     }
 }
 
@@ -105,7 +116,7 @@ fn connect(route: &TlsRoute) -> io::Result<TcpStream> {
     if !route.source.is_unspecified() {
         socket.bind(&SocketAddr::from((route.source, 0)).into())?;
     }
-    tune_tcp(&socket)?;
+    tune_tcp(&socket, route.congestion)?;
     match socket.connect(&route.hub.into()) {
         Ok(()) => {}
         Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {}

@@ -93,7 +93,12 @@ impl DirectNetwork {
                     format!("rate_up = \"{bps}bit\"\nrate_down = \"{bps}bit\"\n")
                 });
                 let link = format!("{keys}round_trip = \"1ms\"\n");
-                Running::Gateways(Box::new(Gateways::start(&net, &link, 1, &limits)?))
+                Running::Gateways(Box::new(Gateways::start(
+                    &net,
+                    &link,
+                    1,
+                    &[limits.clone(), limits],
+                )?))
             }
             Carrier::Other(system) => {
                 let rate = config.rate.unwrap_or(BitRate::from_mbps(10_000));

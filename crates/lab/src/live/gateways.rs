@@ -82,23 +82,31 @@ const PORT: u16 = 4500;
 /// The `[limits]` of gateways that are measured and then stopped: connections are not waited for.
 pub(super) const LIMITS: &str = "[limits]\ndrain = \"0s\"\n";
 
+/// Returns the further tables of a pair; with `tls` its link uses only TLS with this congestion
+/// control.
+pub(super) fn tables(tls: Option<&str>) -> [String; 2] {
+    let Some(congestion) = tls else { return [LIMITS, LIMITS].map(str::to_owned) };
+    ["use = \"always\"\n", ""]
+        .map(|keys| format!("{LIMITS}[tls]\n{keys}congestion = \"{congestion}\"\n"))
+}
+
 impl Gateways {
     /// Gateways that intercept all but connections to the port `bypass`.
     pub(super) fn start(
         net: &Satellite,
         link: &str,
         bypass: u16,
-        limits: &str,
+        tables: &[String; 2],
     ) -> Result<Self, LabError> {
         let clients = format!("[intercept]\ninterfaces = [\"lan\"]\nexclude_ports = [{bypass}]\n");
-        Self::pair(net, link, PORT, &clients, limits)
+        Self::pair(net, link, PORT, &clients, tables)
     }
 
     /// Starts a second pair, which clients use by SOCKS5 on the port `socks`.
     pub(super) fn start_second(net: &Satellite, link: &str, socks: u16) -> Result<Self, LabError> {
         let lan = addresses::TERMINAL_LAN.0;
         let clients = format!("[socks5]\nlisten = \"{lan}:{socks}\"\n");
-        Self::pair(net, link, PORT + 1, &clients, LIMITS)
+        Self::pair(net, link, PORT + 1, &clients, &tables(None))
     }
 
     /// Starts one gateway at the hub; the terminal only routes.
@@ -126,16 +134,16 @@ impl Gateways {
         link: &str,
         port: u16,
         clients: &str,
-        limits: &str,
+        [of_terminal, of_hub]: &[String; 2],
     ) -> Result<Self, LabError> {
         let hub = addresses::HUB.0;
         let Acquainted { hub_top, hub_end, terminal_top, terminal_link } = Acquainted::new();
         let hub_config = format!(
-            "role = \"hub\"\n{hub_top}[link]\nlisten = \"{hub}:{port}\"\n{link}{limits}{hub_end}"
+            "role = \"hub\"\n{hub_top}[link]\nlisten = \"{hub}:{port}\"\n{link}{of_hub}{hub_end}"
         );
         let terminal_config = format!(
             "role = \"terminal\"\n{terminal_top}accept = \"early\"\n\
-             [link]\npeer = \"{hub}:{port}\"\n{terminal_link}{link}{clients}{limits}"
+             [link]\npeer = \"{hub}:{port}\"\n{terminal_link}{link}{clients}{of_terminal}"
         );
         let hub = Gateway::start(Some(&net.hub), "hub", &hub_config)?;
         let terminal = Gateway::start(Some(&net.terminal), "terminal", &terminal_config)?;

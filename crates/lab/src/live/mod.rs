@@ -65,6 +65,10 @@ pub enum Way {
     Bentpipe,
     /// The same without a configured rate, which the gateways estimate.
     Unconfigured,
+    /// A pair of gateways whose link uses TLS, with BBR below it.
+    Tls,
+    /// The same with CUBIC below it.
+    TlsCubic,
     /// Through a system of a command file.
     Other(&'static OtherSystem),
 }
@@ -87,6 +91,8 @@ impl Way {
             Self::Single => "single",
             Self::Bentpipe => "bentpipe",
             Self::Unconfigured => "unconfigured",
+            Self::Tls => "tls",
+            Self::TlsCubic => "tls-cubic",
             Self::Other(system) => system.name.as_str(),
         }
     }
@@ -96,7 +102,12 @@ impl Way {
         match self {
             Self::Cubic => "cubic",
             Self::Bbr => "bbr",
-            Self::Single | Self::Bentpipe | Self::Unconfigured | Self::Other(_) => "-",
+            Self::Single
+            | Self::Bentpipe
+            | Self::Unconfigured
+            | Self::Tls
+            | Self::TlsCubic
+            | Self::Other(_) => "-",
         }
     }
 }
@@ -111,10 +122,10 @@ impl FromStr for Way {
     type Err = LabError;
 
     fn from_str(text: &str) -> Result<Self, LabError> {
-        let mut all = Self::ALL.into_iter().chain([Self::Unconfigured]);
+        let mut all = Self::ALL.into_iter().chain([Self::Unconfigured, Self::Tls, Self::TlsCubic]);
         all.find(|way| way.name() == text).ok_or_else(|| {
             LabError::Request(format!(
-                "way: found {text:?}, expected cubic, bbr, single, bentpipe or unconfigured"
+                "way: found {text:?}, expected cubic, bbr, single, bentpipe, unconfigured, tls or tls-cubic"
             ))
         })
     }
@@ -207,19 +218,21 @@ impl TestNetwork {
         let gateways = match config.way {
             Way::Cubic | Way::Bbr | Way::Other(_) => None,
             Way::Single => Some(Gateways::start_single(&net, config, BYPASS)?),
-            Way::Bentpipe | Way::Unconfigured => {
+            Way::Bentpipe | Way::Unconfigured | Way::Tls | Way::TlsCubic => {
                 let link = config.link_keys()?;
                 // From here on, traffic passes the gateways or is meant to bypass them.
                 net.set_forwarding(beside == CrossTraffic::PlainTcp)?;
                 if beside == CrossTraffic::Gateways {
                     second = Some(Gateways::start_second(&net, &link, SOCKS)?);
                 }
-                Some(Gateways::start(&net, &link, BYPASS, gateways::LIMITS)?)
+                let tls = [Way::Tls, Way::TlsCubic].contains(&config.way).then_some(config.way);
+                let tls = tls.map(|way| if way == Way::Tls { "bbr" } else { "cubic" });
+                Some(Gateways::start(&net, &link, BYPASS, &gateways::tables(tls))?)
             }
         };
         let other = match config.way {
             Way::Other(system) => Some(RunningSystem::start(system, &net, config.facts()?)?),
-            Way::Cubic | Way::Bbr | Way::Single | Way::Bentpipe | Way::Unconfigured => None,
+            _ => None,
         };
         let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         let files = FileServer::start(Some(&net.server), SocketAddr::new(any, FILES))?;

@@ -32,6 +32,7 @@ mod slots;
 mod slow_cpu;
 mod soak;
 mod stalled;
+mod udp_blocked;
 mod verdict;
 
 pub use common::ProofConfig;
@@ -149,6 +150,11 @@ pub const ALL: &[Entry] = &[
         name: "slots",
         about: "clients and a terminal with the maximum number of connections",
         run: slots::run,
+    },
+    Entry {
+        name: "udp-blocked",
+        about: "UDP is blocked while a download fills the link: connections over TLS, and back",
+        run: udp_blocked::run,
     },
     Entry {
         name: "browser",

@@ -6,7 +6,7 @@
 use super::Hub;
 use crate::plan::{Claim, Plan, Ready, Shaper, Terms, Turn, allocate};
 use crate::{PeerId, Transmit, TransmitBatch};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use units::{BitRate, Instant, Span};
 
@@ -186,6 +186,23 @@ impl Hub {
         timeout.into_iter().chain(self.session_by(id)).min()
     }
 
+    /// Sets the addresses whose queues on this host are full: the terminals there have no turn, and are
+    /// due again after `retry`.
+    pub fn set_full(&mut self, addresses: BTreeSet<SocketAddr>, retry: Span) {
+        self.full = (addresses, retry);
+    }
+
+    /// Whether the queue to a terminal is full; then it is due later.
+    pub(super) fn defer_full(&mut self, now: Instant, id: PeerId) -> bool {
+        let (full, retry) = &self.full;
+        let address = self.association.address(id).filter(|_| !full.is_empty());
+        let is_full = address.is_some_and(|address| full.contains(&address));
+        if is_full {
+            self.due.note(id, Some(now + *retry));
+        }
+        is_full
+    }
+
     /// Fills `batch` with the data of the terminal whose turn it is.
     pub(super) fn transmit_turn(
         &mut self,
@@ -196,6 +213,12 @@ impl Hub {
         for _ in 0..=self.peers.len() + self.joined.len() {
             let turn = self.shaper.as_mut()?.next(now)?;
             let id = turn.member;
+            if self.defer_full(now, id) {
+                if let Some(shaper) = &mut self.shaper {
+                    shaper.set_ready(now, id, Ready::No);
+                }
+                continue;
+            }
             if let Some((relay, number)) = self.relay_of(id) {
                 relay.hold_data(number, false);
             }

@@ -321,6 +321,13 @@ impl Path {
         totals
     }
 
+    /// Requests a POLL if there is an outage, which a new carrier or address may end.
+    pub(super) fn request_poll(&mut self) {
+        if let Some(session) = self.session.as_mut().filter(|session| session.is_in_outage()) {
+            session.request_poll();
+        }
+    }
+
     fn max_segment(&self) -> usize {
         self.mtu.current() - self.config.ip_overhead - OVERHEAD
     }

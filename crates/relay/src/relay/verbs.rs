@@ -233,6 +233,13 @@ impl Relay {
         self.paths.iter().any(|(_, path)| path.is_answered())
     }
 
+    /// Handles a change of what carries the datagrams of the path with this number.
+    pub fn on_carrier_change(&mut self, number: usize) {
+        if let Some(path) = self.paths.get_mut(number) {
+            path.request_poll();
+        }
+    }
+
     /// Returns the hub's rate grant for this terminal, if there is one.
     pub fn granted(&self) -> Option<BitRate> {
         self.streams.granted()

@@ -254,6 +254,11 @@ impl Session {
         self.sender.has_new_data = true;
     }
 
+    /// Requests a POLL without spacing from the last one: the path may be another.
+    pub fn request_poll(&mut self) {
+        self.polling.request_immediate();
+    }
+
     /// Blocks or unblocks the data of this session, which shares its link with others, until it is
     /// its turn (XSTP-8.1.8). Segments without data are not blocked.
     pub fn block_data(&mut self, blocked: bool) {

@@ -47,6 +47,9 @@ impl<R: Role> Pair<R> {
             let stuck = self.link_sockets.iter().any(|link_socket| link_socket.pending.is_some())
                 || self.idle_rounds > MOST_STILL;
             let earliest = if stuck { now + STALL } else { Instant::ZERO };
+            // Room in a TLS connection is not reported.
+            let is_full = self.link_sockets.iter().any(LinkSocket::is_full);
+            let earliest = if is_full { now + crate::tls::RETRY } else { earliest };
             due = due.min(relays.max(earliest));
         }
         due

@@ -7,10 +7,12 @@
 //! ```
 
 use crate::engine::host::{DatagramSocket, Delivered, Host, Sent, SocketId, Source};
+use crate::engine::peers::hub_ports::HubPorts;
 use crate::engine::peers::outgoing::Outgoing;
 use crate::engine::peers::relay_set::RelaySet;
 use crate::engine::peers::tls_link::TlsLink;
 use crate::report::UdpCounters;
+use crate::tls;
 use crate::{HubAddress, PathSection};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -32,6 +34,8 @@ pub(crate) struct LinkSocket {
     udp: Option<Box<dyn DatagramSocket>>,
     /// TLS in place of UDP, where it is configured.
     tls: Option<Box<TlsLink>>,
+    /// The hub's ports, if a terminal has several.
+    ports: Option<HubPorts>,
     /// The host does not have the source address.
     absent: bool,
     pub(crate) readable: bool,
@@ -51,6 +55,8 @@ struct SocketBinding {
     /// Name of the path; empty if there is only one.
     path: String,
     address: SocketAddr,
+    /// Further ports.
+    ports: Vec<u16>,
     interface: Option<String>,
     /// Last error that was logged.
     refusal: Option<String>,
@@ -58,7 +64,7 @@ struct SocketBinding {
 
 impl SocketBinding {
     fn bind(&self, host: &mut dyn Host) -> io::Result<Box<dyn DatagramSocket>> {
-        host.bind(self.address, self.interface.as_deref())
+        host.bind_ports(self.address, &self.ports, self.interface.as_deref())
     }
 
     /// Whether `udp` is bound to the interface.
@@ -85,7 +91,9 @@ impl LinkSocket {
     pub(crate) fn open(path: &PathSection, host: &mut dyn Host) -> io::Result<Self> {
         let (name, interface) = (path.name.clone(), path.interface.clone());
         let address = path.link.listen;
-        let mut place = SocketBinding { path: name, address, interface, refusal: None };
+        // At a terminal they are the hub's.
+        let ports = if path.link.peer.is_none() { path.link.ports.clone() } else { Vec::new() };
+        let mut place = SocketBinding { path: name, address, ports, interface, refusal: None };
         let mut bound = place.bind(host);
         let named = matches!(path.link.peer, Some(HubAddress::Name(..)));
         if named && address.ip().is_unspecified() && bound.as_ref().is_err_and(has_no_ipv6) {
@@ -104,7 +112,19 @@ impl LinkSocket {
         let (buffer, past) = (vec![0; BATCH], UdpCounters::default());
         let (absent, readable, watches_writable) = (false, true, false);
         let (tls, pending) = (None, None);
-        Ok(Self { place, udp, tls, absent, readable, watches_writable, buffer, pending, past })
+        let ports = path.link.peer.as_ref().and_then(|hub| HubPorts::new(hub, &path.link));
+        Ok(Self {
+            place,
+            udp,
+            tls,
+            ports,
+            absent,
+            readable,
+            watches_writable,
+            buffer,
+            pending,
+            past,
+        })
     }
 
     /// Uses `tls` while UDP does not work.
@@ -162,7 +182,7 @@ impl LinkSocket {
         let Some(udp) = &self.udp else { return Ok(()) };
         let source = Source::Datagrams(number);
         udp.neighbours().into_iter().try_for_each(|neighbour| host.watch(neighbour, source))?;
-        host.watch(udp.id(), source)
+        watch_ports(&**udp, host, source)
     }
 
     /// Whether an earlier process of this gateway still has associations.
@@ -178,6 +198,7 @@ impl LinkSocket {
         if let Err(error) = watched {
             tracing::error!(%error, "datagrams of the next process are not received");
         }
+        udp.further().iter().for_each(|port| host.unwatch(SocketId(port.as_raw_fd())));
         host.unwatch(udp.id());
         udp.set_successor(successor);
         self.readable = true;
@@ -191,13 +212,14 @@ impl LinkSocket {
         }
         let lost = self.udp.take();
         if let Some(udp) = lost {
+            udp.further().iter().for_each(|port| host.unwatch(SocketId(port.as_raw_fd())));
             host.unwatch(udp.id());
             self.past.add(udp.counters());
             self.pending = None;
             self.watches_writable = false;
         }
         let bound = self.place.bind(host).and_then(|udp| {
-            host.watch(udp.id(), Source::Datagrams(number))?;
+            watch_ports(&*udp, host, Source::Datagrams(number))?;
             Ok(udp)
         });
         match bound {
@@ -259,17 +281,45 @@ impl LinkSocket {
         now: Instant,
         number: usize,
     ) {
+        self.review_ports(relays, now, number);
         let (Some(tls), Some(hub)) = (&mut self.tls, relays.path_address(number)) else { return };
         let answers = relays.is_path_answered(number);
-        if tls.review(now, host, (answers, hub), self.udp.as_mut()) {
+        let ports = &mut self.ports;
+        let mut next = || {
+            if let Some(ports) = ports {
+                relays.set_path_port(number, ports.next(now));
+            }
+            relays.path_destination(number).unwrap_or(hub)
+        };
+        if tls.review(now, host, (answers, hub), self.udp.as_mut(), &mut next) {
             self.pending = None;
             relays.set_uses_tls(number, tls.is_used());
         }
     }
 
+    /// Uses another port of the hub when it does not answer, or after a time.
+    fn review_ports(&mut self, relays: &mut RelaySet, now: Instant, number: usize) {
+        let Some(ports) = self.ports.as_mut() else { return };
+        if self.tls.as_ref().is_some_and(|tls| !tls.permits_udp()) {
+            ports.pause(now);
+            return;
+        }
+        if let Some(port) = ports.review(now, relays.path_answer(number)) {
+            self.pending = None;
+            relays.set_path_port(number, port);
+        }
+    }
+
+    /// Whether due datagrams wait for room in the TLS connection.
+    pub(crate) fn is_full(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.is_full())
+    }
+
     /// Returns when to call [`LinkSocket::review_carrier`].
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        self.tls.as_ref().and_then(|tls| tls.poll_timeout())
+        let tls = self.tls.as_ref().and_then(|tls| tls.poll_timeout());
+        let ports = self.ports.as_ref().and_then(HubPorts::poll_timeout);
+        tls.into_iter().chain(ports).min()
     }
 
     /// Sends what the pacer permits; true when there is more.
@@ -304,6 +354,7 @@ impl LinkSocket {
                 }
             };
             let Outgoing { destination, len, segment_size } = outgoing;
+            tls::note_sent(destination, len);
             match udp.send(destination, &self.buffer[..len], segment_size) {
                 Sent::Done => {}
                 Sent::Full => {
@@ -323,7 +374,7 @@ impl LinkSocket {
     /// As [`LinkSocket::transmit`], by TLS.
     fn transmit_by_tls(&mut self, relays: &mut RelaySet, now: Instant, number: usize) -> bool {
         for _ in 0..TRANSMIT_BUDGET {
-            let Some(tls) = &mut self.tls else { return false };
+            let Some(tls) = self.tls.as_mut().filter(|tls| !tls.is_full()) else { return false };
             let most = tls.max_batch();
             let Some(outgoing) = relays.poll_transmit(now, number, &mut self.buffer, most) else {
                 return false;
@@ -356,6 +407,11 @@ impl LinkSocket {
         }
         true
     }
+}
+
+fn watch_ports(udp: &dyn DatagramSocket, host: &mut dyn Host, source: Source) -> io::Result<()> {
+    let further = udp.further().into_iter().map(|port| SocketId(port.as_raw_fd()));
+    std::iter::once(udp.id()).chain(further).try_for_each(|id| host.watch(id, source))
 }
 
 /// Whether the interface or address is missing and may appear later.

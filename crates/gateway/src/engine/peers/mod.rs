@@ -6,6 +6,7 @@ pub(crate) mod classes;
 pub(crate) mod closing_streams;
 pub(crate) mod family_watch;
 pub(crate) mod handshake_log;
+mod hub_ports;
 pub(crate) mod link_socket;
 pub(crate) mod naming;
 pub(crate) mod outgoing;

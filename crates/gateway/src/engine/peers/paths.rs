@@ -34,6 +34,8 @@ pub(crate) struct PathPlan {
     pub(crate) route: Route,
     /// Name of the hub, if it is configured by name.
     pub(crate) hub_name: Option<Arc<str>>,
+    /// Further ports of the hub.
+    pub(crate) ports: Vec<u16>,
     pub(crate) priority: u32,
     pub(crate) weight: u32,
     /// The earlier path to which this one is joined.
@@ -64,6 +66,9 @@ pub(crate) struct Path {
     pub(crate) bound: bool,
     /// Whether its datagrams are carried by TLS.
     pub(crate) uses_tls: bool,
+    /// The hub's further ports, and the one in use if it is another than that of `route`.
+    ports: Vec<u16>,
+    port: Option<u16>,
 }
 
 impl Path {
@@ -75,6 +80,19 @@ impl Path {
     /// Returns the hub's name and port, or its address and port.
     pub(crate) fn known_as(&self) -> String {
         known_as(self.hub_name.as_deref(), self.route.peer)
+    }
+
+    /// Returns where datagrams are sent by UDP.
+    pub(crate) fn destination(&self) -> SocketAddr {
+        let hub = self.route.peer;
+        SocketAddr::new(hub.ip(), self.port.unwrap_or(hub.port()))
+    }
+
+    /// Whether `from` is an address of the hub, at any of its ports.
+    fn is_hub(&self, from: SocketAddr) -> bool {
+        let hub = self.route.peer;
+        let has_port = from.port() == hub.port() || self.ports.contains(&from.port());
+        has_port && is_same(hub, SocketAddr::new(from.ip(), hub.port()))
     }
 
     /// Returns the hub's address, once it is known.
@@ -114,7 +132,7 @@ impl Paths {
             let relay = relay.unwrap_or(count);
             count = count.max(relay + 1);
             let number = all.iter().filter(|path| path.seat.0 == relay).count();
-            let PathPlan { name, relay: config, route, hub_name, .. } = plan;
+            let PathPlan { name, relay: config, route, hub_name, ports, .. } = plan;
             let handshake_log = HandshakeLog::default();
             let seat = (relay, number);
             all.push(Path {
@@ -127,6 +145,8 @@ impl Paths {
                 handshake_log,
                 bound: true,
                 uses_tls: false,
+                ports,
+                port: None,
             });
         }
         let mut make = RelayMaker::new(entropy);
@@ -245,7 +265,7 @@ impl Paths {
         from: SocketAddr,
         (datagram, is_last): (&mut [u8], bool),
     ) -> Option<Result<(), ReceiveError>> {
-        let path = self.all.get_mut(number).filter(|path| is_same(path.route.peer, from))?;
+        let path = self.all.get_mut(number).filter(|path| path.is_hub(from))?;
         let (relay, number) = path.seat;
         let present = &mut self.present[relay];
         if present.is_addressed_on(number, datagram) {
@@ -272,7 +292,7 @@ impl Paths {
         if let Some(view) = present.path(number) {
             path.handshake_log.log_unanswered(view, path.address());
         }
-        let destination = path.route.peer;
+        let destination = path.destination();
         let transmit = present.poll_transmit_on(now, number, batch).or_else(|| {
             let mut formers = self.formers.of(relay);
             formers.find_map(|former| former.relay.poll_transmit_on(now, number, batch))
@@ -300,6 +320,25 @@ impl Paths {
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let relays = self.present.iter().filter_map(|relay| relay.poll_timeout());
         relays.chain(self.formers.poll_timeout()).chain(self.selector.poll_timeout()).min()
+    }
+
+    /// Sends datagrams of path `number` to this port of its hub from now on.
+    pub(crate) fn set_port(&mut self, number: usize, port: u16) {
+        let Some(path) = self.all.get_mut(number).filter(|path| path.destination().port() != port)
+        else {
+            return;
+        };
+        path.port = Some(port);
+        tracing::debug!(hub = %path.destination(), "the hub's port");
+        self.on_carrier_change(number);
+    }
+
+    /// Handles a change of what carries the datagrams of path `number`.
+    pub(crate) fn on_carrier_change(&mut self, number: usize) {
+        let Some(path) = self.all.get(number) else { return };
+        let (relay, seat) = path.seat;
+        self.present[relay].on_carrier_change(seat);
+        self.formers.of(relay).for_each(|former| former.relay.on_carrier_change(seat));
     }
 
     /// Updates the MTU hints of all paths.

@@ -20,6 +20,7 @@ use crate::engine::peers::outgoing::Outgoing;
 use crate::engine::peers::paths::{PathPlan, Paths};
 use crate::engine::peers::peer::{Peer, StreamKey};
 use crate::state::State;
+use crate::tls;
 use association::{Entropy, OpenError};
 use relay::health::{HealthCriteria, HealthState};
 use relay::{
@@ -263,7 +264,10 @@ impl RelaySet {
         let mut batch = TransmitBatch::new(buffer, most);
         let (destination, transmit) = match &mut self.side {
             Side::Terminal(paths) => return paths.poll_transmit(now, number, &mut batch),
-            Side::Hub(hub) => hub.poll_transmit(now, &mut batch)?,
+            Side::Hub(hub) => {
+                hub.set_full(tls::without_room(), tls::RETRY);
+                hub.poll_transmit(now, &mut batch)?
+            }
         };
         Some(Outgoing { destination, len: transmit.len, segment_size: transmit.segment_size })
     }
@@ -441,6 +445,7 @@ impl RelaySet {
             && let Some(path) = paths.all.get_mut(number)
         {
             path.uses_tls = uses_tls;
+            paths.on_carrier_change(number);
         }
     }
 

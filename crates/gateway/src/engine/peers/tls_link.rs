@@ -4,7 +4,7 @@ use super::carrier::{Carrier, CarrierAction};
 use super::relay_set::RelaySet;
 use crate::engine::host::{DatagramSocket, Delivered, Host, Source, TlsRoute, TlsState, TlsTunnel};
 use crate::report::UdpCounters;
-use crate::{HubAddress, PathSection, TlsSection};
+use crate::{HubAddress, PathSection, TlsCongestion, TlsSection};
 use association::reachability;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -16,6 +16,7 @@ pub(crate) struct TlsLink {
     carrier: Carrier,
     port: u16,
     server_name: Option<String>,
+    congestion: TlsCongestion,
     source: IpAddr,
     interface: Option<String>,
     /// Socket on loopback for the datagrams of the connection.
@@ -46,6 +47,7 @@ impl TlsLink {
             carrier: Carrier::new(section.always),
             port: section.port,
             server_name: section.server_name.clone().or(named),
+            congestion: section.congestion,
             source: path.link.listen.ip(),
             interface: path.interface.clone(),
             socket: host.bind((Ipv4Addr::LOCALHOST, 0).into(), None)?,
@@ -78,14 +80,15 @@ impl TlsLink {
         self.carrier.poll_timeout()
     }
 
-    /// Chooses the carrier of the path `number` to `hub`; `udp` is the socket for probes. True if
-    /// it is another now.
+    /// Chooses the carrier of the path `number` to `hub`; `udp` is the socket for probes, `next`
+    /// returns where the next one is sent. True if it is another now.
     pub(crate) fn review(
         &mut self,
         now: Instant,
         host: &mut dyn Host,
         (answers, hub): (bool, SocketAddr),
         udp: Option<&mut Box<dyn DatagramSocket>>,
+        next: &mut dyn FnMut() -> SocketAddr,
     ) -> bool {
         let mut udp = udp;
         loop {
@@ -98,7 +101,7 @@ impl TlsLink {
                     // Successive counters differ in all octets.
                     self.probe = self.probe.wrapping_add(0x9e37_79b9);
                     if let Some(udp) = &mut udp {
-                        udp.send(hub, &reachability::probe(self.probe), reachability::LEN);
+                        udp.send(next(), &reachability::probe(self.probe), reachability::LEN);
                     }
                 }
             }
@@ -118,6 +121,7 @@ impl TlsLink {
             source: self.source,
             interface: self.interface.clone(),
             server_name: self.server_name.clone(),
+            congestion: self.congestion,
         };
         let opened = self.socket.local_address().and_then(|address| host.open_tls(&route, address));
         match opened {
@@ -162,9 +166,15 @@ impl TlsLink {
         self.socket.max_batch()
     }
 
-    /// Sends datagrams to the connection. What it has no room for is lost.
+    /// Whether datagrams wait for room in the connection.
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_used() && self.tunnel.as_ref().is_some_and(|tunnel| !tunnel.has_room())
+    }
+
+    /// Sends datagrams to the connection.
     pub(crate) fn send(&mut self, contents: &[u8], segment_size: usize) {
         if let Some(tunnel) = &self.tunnel {
+            tunnel.note_sent(contents.len());
             self.socket.send(tunnel.address(), contents, segment_size);
         }
     }

@@ -66,7 +66,9 @@ fn simulate(way: Way, round_trip_ms: u64, draw: &Draw) -> Values {
     let carriage = match way {
         Way::Cubic | Way::Bbr | Way::Other(_) => Transports::Tcp(reno),
         Way::Single => Transports::SplitTcp(reno, bbr),
-        Way::Bentpipe | Way::Unconfigured => Transports::ThreeSegments(reno.clone(), space(), reno),
+        Way::Bentpipe | Way::Unconfigured | Way::Tls | Way::TlsCubic => {
+            Transports::ThreeSegments(reno.clone(), space(), reno)
+        }
     };
     let hops = vec![link(round_trip_ms), LinkConfig::default()];
     let files = transfer(carriage, FILE, hops, PATIENCE, draw);

@@ -2,6 +2,7 @@
 
 use super::{RelaySet, Side};
 use crate::engine::host::Host;
+use crate::engine::peers::hub_ports::Answer;
 use crate::engine::peers::paths::Path;
 use relay::PathView;
 use std::net::SocketAddr;
@@ -58,6 +59,28 @@ impl RelaySet {
     /// Returns the address of a path's hub, once one is known.
     pub(crate) fn path_address(&self, number: usize) -> Option<SocketAddr> {
         self.path(number).and_then(Path::address)
+    }
+
+    /// Returns where datagrams of a path are sent by UDP, once the hub's address is known.
+    pub(crate) fn path_destination(&self, number: usize) -> Option<SocketAddr> {
+        self.path(number).filter(|path| path.address().is_some()).map(Path::destination)
+    }
+
+    /// Sets the port of a path's hub.
+    pub(crate) fn set_path_port(&mut self, number: usize, port: u16) {
+        if let Side::Terminal(paths) = &mut self.side {
+            paths.set_port(number, port);
+        }
+    }
+
+    /// Returns whether the hub answers on a path, whether it has ever, and the RTT if it is known.
+    pub(crate) fn path_answer(&self, number: usize) -> Answer {
+        let view = self.view(number);
+        Answer {
+            now: view.as_ref().is_some_and(|path| path.is_answered()),
+            is_connected: view.as_ref().is_some_and(|path| path.is_connected()),
+            round_trip: view.and_then(|path| path.round_trip()),
+        }
     }
 
     /// Sets the address of a path's hub.
