@@ -403,6 +403,14 @@ local function extension_frame(c, tree, flags)
       return string.format("REPORT, %d bytes", len)
     elseif flags == 0x13 then
       return string.format("RECEIVED, %d bytes", len)
+    elseif flags == 0x14 then
+      return string.format("DEFINE, %d bytes", len)
+    elseif flags == 0x15 then
+      return string.format("COMPRESSED, %d bytes", len)
+    elseif flags == 0x16 then
+      return string.format("CONTEXTS, %d bytes", len)
+    elseif flags == 0x17 then
+      return string.format("INVALID, %d bytes", len)
     end
     return string.format("unknown frame 0x%02x, %d bytes", flags, len)
   end

@@ -11,6 +11,7 @@ const SPECIFICATIONS: &[(&[&str], &str, &str)] = &[
     (&["xstp", "wire", "session", "profiles", "steady", "repair"], "XSTP-", "xstp"),
     (&["relay"], "RLY-", "relay"),
     (&["pep"], "PEP-", "relay"),
+    (&["headers"], "HDR-", "relay"),
     (&["association"], "ASC-", "association"),
     (&["compression"], "CMP-", "satlink"),
     (&["tls"], "TLS-", "gateway"),

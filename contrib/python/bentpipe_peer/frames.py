@@ -156,6 +156,36 @@ class Received:
 
 
 @dataclass(frozen=True)
+class Define:
+    """The packet of the next frame is a context of compressed headers (HDR-2.1)."""
+
+    context: int
+    rule: int
+    stride: int
+
+
+@dataclass(frozen=True)
+class Compressed:
+    """A packet with a compressed header (HDR-3.1)."""
+
+    content: bytes
+
+
+@dataclass(frozen=True)
+class Contexts:
+    """The sender stores so many contexts (HDR-2.3)."""
+
+    contexts: int
+
+
+@dataclass(frozen=True)
+class Invalid:
+    """The sender does not have the context (HDR-2.6)."""
+
+    context: int
+
+
+@dataclass(frozen=True)
 class Unknown:
     """An extension frame of a kind that is not known (RLY-1.10)."""
 
@@ -171,7 +201,8 @@ class BadOpening:
 
 
 Frame = Union[StreamFrame, Accept, Reset, Credit, Shared, Datagram, Piece, Grant, Need, Families,
-              GoAway, Padding, Report, Received, Unknown, BadOpening]
+              GoAway, Padding, Report, Received, Define, Compressed, Contexts, Invalid, Unknown,
+              BadOpening]
 
 
 class Unreadable(Malformed):
@@ -222,6 +253,16 @@ def encode(frame: Frame, last: bool = False) -> bytes:
         case Received(key, offset):
             content = put_varint(2 * key[1] + key[0]) + put_varint(offset)
             return b"\x13" + put_varint(len(content)) + content
+        case Define(context, rule, stride):
+            content = bytes([context, rule]) + put_varint(stride)
+            return b"\x14" + put_varint(len(content)) + content
+        case Compressed(content):
+            return b"\x15" + put_varint(len(content)) + content
+        case Contexts(contexts):
+            content = put_varint(contexts)
+            return b"\x16" + put_varint(len(content)) + content
+        case Invalid(context):
+            return bytes([0x17, 1, context])
         case Unknown(kind, content):
             return bytes([kind]) + put_varint(len(content)) + content
         case BadOpening():
@@ -372,6 +413,26 @@ def _decode_extension(reader: Reader, first: int) -> Frame:
         if stream // 2 > MAX_STREAM:
             raise Malformed("stream number too large")
         return Received((stream & 1 == 1, stream // 2), offset)
+    if first in range(0x14, 0x18):
+        return _decode_headers(first, content)
+    return Unknown(first, content)
+
+
+def _decode_headers(first: int, content: bytes) -> Frame:
+    """Reads a frame of header compression (HDR-1.1)."""
+    inner = Reader(content)
+    if first == 0x14:
+        context, rule, stride = inner.uint(1), inner.uint(1), _varint(inner)
+        if stride >= 2**32:
+            raise Malformed("a stride of more than 32 bits")
+        if context < 128 and rule & 3 < 3 and rule >> 2 < 3:
+            return Define(context, rule, stride)
+    elif first == 0x15:
+        return Compressed(content)
+    elif first == 0x16:
+        return Contexts(_varint(inner))
+    elif (context := inner.uint(1)) < 128:
+        return Invalid(context)
     return Unknown(first, content)
 
 

@@ -11,9 +11,9 @@ from typing import Callable
 
 from . import frames
 from .datagram import ORDERLY_END, Limits
-from .frames import (Accept, BadOpening, Credit, Datagram, Families, Frame, GoAway, Grant, Key,
-                     Need, Opening, Piece, Reason, Received, Reset, Shared, StreamFrame, Unknown,
-                     Unreadable)
+from .frames import (Accept, BadOpening, Compressed, Contexts, Credit, Datagram, Define, Families,
+                     Frame, GoAway, Grant, Invalid, Key, Need, Opening, Piece, Reason, Received,
+                     Reset, Shared, StreamFrame, Unknown, Unreadable)
 from .stream import Stream
 from .wire import Malformed, extend
 
@@ -373,6 +373,9 @@ class Relay:
                 self.go_away()
             case Received():
                 raise Malformed("a RECEIVED between sides without several paths")
+            case Define() | Compressed() | Contexts() | Invalid():
+                # This peer does not answer a DEFINE, so the gateway compresses nothing (HDR-2.3).
+                pass
             case Unknown(kind):
                 self.unknown_frames.append(kind)
             case BadOpening(key):

@@ -303,6 +303,14 @@ def describe_frame(frame: frames.Frame) -> Vector:
             return {"frame": "REPORT", "number": number, **describe_report(fields)}
         case frames.Received(key, offset):
             return {"frame": "RECEIVED", "stream": stream(key), "offset": offset}
+        case frames.Define(context, rule, stride):
+            return {"frame": "DEFINE", "context": context, "rule": rule, "stride": stride}
+        case frames.Compressed(content):
+            return {"frame": "COMPRESSED", "content": content.hex()}
+        case frames.Contexts(contexts):
+            return {"frame": "CONTEXTS", "contexts": contexts}
+        case frames.Invalid(context):
+            return {"frame": "INVALID", "context": context}
         case frames.Unknown(kind):
             return {"frame": "unknown", "kind": kind}
         case frames.BadOpening(key):

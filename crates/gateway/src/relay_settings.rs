@@ -72,6 +72,8 @@ pub(crate) fn relay_config(config: &Config, link: &LinkSection) -> RelayConfig {
     relay.repair_percent = link.repair;
     relay.compress = link.compress;
     relay.filter_acks = config.forward.as_ref().is_some_and(|forward| forward.tcp.filter_acks);
+    relay.compress_headers =
+        config.forward.as_ref().is_some_and(|forward| forward.compress_headers);
     relay.mtu = *mtu as usize;
     relay.probe_mtu = true;
     relay.probe_rate = *padding;

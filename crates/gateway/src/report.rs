@@ -144,6 +144,14 @@ pub struct Traffic {
     pub segments_received: u64,
     /// Acknowledgements of forwarded TCP connections that were removed from the queues.
     pub acks_filtered: u64,
+    /// Forwarded packets sent with a compressed header.
+    pub headers_compressed: u64,
+    /// Bytes of headers that were not sent because of that.
+    pub header_bytes_saved: u64,
+    /// Forwarded packets received with a compressed header.
+    pub headers_restored: u64,
+    /// Forwarded packets dropped because their header could not be restored.
+    pub headers_damaged: u64,
     /// SDs retransmitted.
     pub retransmitted: u64,
     /// Duplicate SDs received.
@@ -193,6 +201,10 @@ impl Traffic {
         self.segments_sent += totals.segments_sent;
         self.segments_received += totals.segments_received;
         self.acks_filtered += totals.datagrams.acks_filtered;
+        self.headers_compressed += totals.datagrams.headers_compressed;
+        self.header_bytes_saved += totals.datagrams.header_bytes_saved;
+        self.headers_restored += totals.datagrams.headers_restored;
+        self.headers_damaged += totals.datagrams.headers_damaged;
         self.retransmitted += totals.retransmitted;
         self.duplicates += totals.duplicates;
         self.polls += totals.polls;

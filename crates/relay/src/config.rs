@@ -149,6 +149,9 @@ pub struct RelayConfig {
     /// Whether superseded acknowledgements of TCP are removed from the queues of forwarded packets
     /// ([`pep`](crate::pep)).
     pub filter_acks: bool,
+    /// Whether this side compresses the headers of forwarded packets. Those of the peer are restored
+    /// in any case.
+    pub compress_headers: bool,
     /// Whether the hub is to keep earlier associations of this terminal until their sessions end
     /// (ASC-2.11).
     pub is_beside: bool,
@@ -193,6 +196,7 @@ impl RelayConfig {
             compress: false,
             coder: Coder::default(),
             filter_acks: false,
+            compress_headers: false,
             is_beside: false,
             max_terminals: 256,
             part: Part::default(),

@@ -12,6 +12,7 @@
 
 use crate::fair::Owner;
 use crate::frame::Writer;
+use crate::headers::{ContextUse, Receiver, Sender};
 use crate::pep::filter::PlainAck;
 use crate::scheduler::{Class, Lately, Level, Place, Service, place};
 use flow::{Flow, Mark};
@@ -19,8 +20,11 @@ use pieces::Pieces;
 use std::collections::VecDeque;
 use units::{BitRate, Instant, Span};
 
+mod compressing;
 mod flow;
 mod pieces;
+
+pub(crate) use compressing::Answer;
 
 /// Number of queues; flows with the same hash share one.
 const FLOWS: usize = 128;
@@ -61,6 +65,14 @@ pub struct DatagramStatistics {
     pub incomplete: u64,
     /// Acknowledgements of TCP that were replaced by a later one in the queue.
     pub acks_filtered: u64,
+    /// Packets sent with a compressed header.
+    pub headers_compressed: u64,
+    /// Bytes of headers that were not sent because of that.
+    pub header_bytes_saved: u64,
+    /// Packets received with a compressed header.
+    pub headers_restored: u64,
+    /// Packets received whose compressed header could not be restored; these were dropped.
+    pub headers_damaged: u64,
 }
 
 impl DatagramStatistics {
@@ -73,6 +85,10 @@ impl DatagramStatistics {
         self.no_room += other.no_room;
         self.incomplete += other.incomplete;
         self.acks_filtered += other.acks_filtered;
+        self.headers_compressed += other.headers_compressed;
+        self.header_bytes_saved += other.header_bytes_saved;
+        self.headers_restored += other.headers_restored;
+        self.headers_damaged += other.headers_damaged;
     }
 }
 
@@ -111,6 +127,8 @@ pub(crate) enum Filled {
     NoRoom,
     /// A frame was written.
     Sent,
+    /// A packet that refers to a context was written, or that defines one.
+    SentIn(ContextUse),
 }
 
 /// The forwarded packets of one session, in both directions.
@@ -128,12 +146,18 @@ pub(crate) struct Datagrams {
     statistics: DatagramStatistics,
     /// Whether superseded acknowledgements of TCP are removed from the queues.
     filters_acks: bool,
+    /// Contexts of compressed headers, of this side and of the peer.
+    contexts: Sender,
+    peer_contexts: Receiver,
+    /// The peer has been notified how many contexts this side stores.
+    announced: bool,
 }
 
 impl Datagrams {
-    /// Empty queues; `filters_acks`: superseded acknowledgements of TCP are removed from them.
-    pub(crate) fn new(filters_acks: bool) -> Self {
-        Self { filters_acks, ..Self::default() }
+    /// Empty queues; `filters_acks`: superseded acknowledgements of TCP are removed from them;
+    /// `compresses`: headers are compressed if the peer permits it.
+    pub(crate) fn new(filters_acks: bool, compresses: bool) -> Self {
+        Self { filters_acks, contexts: Sender::new(compresses), ..Self::default() }
     }
 
     /// Returns whether a packet would wait for less than [`SHORT`] at `rate`.
@@ -219,11 +243,18 @@ impl Datagrams {
         let Some(first) = queue.packets.front() else { return Filled::Idle };
         let more = others || queue.packets.len() > 1;
         let len = first.packet.len();
-        let (sent, done) = match queue.begun {
-            None if writer.datagram(&first.packet, more) => (len, true),
+        let whole = match queue.begun {
+            Some(_) => None,
+            None => {
+                let (contexts, statistics) = (&mut self.contexts, &mut self.statistics);
+                compressing::write_whole(contexts, statistics, writer, &first.packet, more)
+            }
+        };
+        let (sent, done) = match (whole, queue.begun) {
+            (Some(_), _) => (len, true),
             // The piece would use only a small part of this packet; it fits into the next one.
-            None if !alone => return Filled::NoRoom,
-            begun => {
+            (None, None) if !alone => return Filled::NoRoom,
+            (None, begun) => {
                 let (number, from) = begun.unwrap_or_else(|| {
                     self.numbers = self.numbers.wrapping_add(1);
                     (self.numbers, 0)
@@ -242,7 +273,7 @@ impl Datagrams {
             self.statistics.sent += 1;
             self.statistics.bytes_sent += len as u64;
         }
-        Filled::Sent
+        whole.flatten().map_or(Filled::Sent, Filled::SentIn)
     }
 
     /// Returns the owner to whom the flow is accounted.

@@ -15,6 +15,7 @@
 //! PADDING  0 0 0 1 0 0 0 1   length, zeros
 //! REPORT   0 0 0 1 0 0 1 0   length, number, a terminal's state
 //! RECEIVED 0 0 0 1 0 0 1 1   length, 2 * stream + H, bytes in order
+//! (headers) 0 0 0 1 0 1 n n  DEFINE, COMPRESSED, CONTEXTS, INVALID: see `headers`
 //! other    0 0 0 1 n n n n   length, octets that a receiver without this frame skips
 //! ```
 //!
@@ -25,15 +26,18 @@
 //! frame, at offset 0, which is then not written. `C`: uses shared credit. `Z`: coded.
 
 use crate::families::Families;
-use crate::target::{Destination, Priority, StreamId, Target};
+use crate::headers::Rule;
+use crate::target::{Priority, StreamId, Target};
 use core::fmt;
-use std::net::{IpAddr, SocketAddr};
 
+mod headers;
 mod note;
+mod opening;
 mod reader;
 mod report;
 
 use note::stream_key;
+use opening::open_len;
 pub(crate) use reader::Reader;
 
 const STREAM: u8 = 0x80;
@@ -59,6 +63,10 @@ const GOAWAY: u8 = EXTENSION;
 const PADDING: u8 = EXTENSION + 1;
 const REPORT: u8 = EXTENSION + 2;
 const RECEIVED: u8 = EXTENSION + 3;
+const DEFINE: u8 = EXTENSION + 4;
+const COMPRESSED: u8 = EXTENSION + 5;
+const CONTEXTS: u8 = EXTENSION + 6;
+const INVALID: u8 = EXTENSION + 7;
 
 /// Minimum number of bytes of a packet in a PIECE.
 pub(crate) const LEAST_PIECE: usize = 32;
@@ -158,6 +166,23 @@ pub(crate) enum Frame<'a> {
     Received {
         id: StreamId,
         offset: u64,
+    },
+    /// The packet in the next frame is the context with this number.
+    Define {
+        context: u8,
+        rule: Rule,
+    },
+    /// A packet with a compressed header.
+    Compressed {
+        content: &'a [u8],
+    },
+    /// The sender stores so many contexts.
+    Contexts {
+        contexts: u64,
+    },
+    /// The sender does not have the context.
+    Invalid {
+        context: u8,
     },
     /// An extension frame of an unknown type, skipped by its length.
     Unknown {
@@ -292,7 +317,14 @@ impl<'a> Writer<'a> {
                     let len = (varint_len(key) + varint_len(offset)) as u64;
                     (RECEIVED, None, [Some(len), Some(key), Some(offset)], None)
                 }
+                Frame::Contexts { contexts } => {
+                    let len = varint_len(contexts) as u64;
+                    (CONTEXTS, None, [Some(len), Some(contexts), None], None)
+                }
+                Frame::Invalid { context } => (INVALID, None, [Some(1), None, None], Some(context)),
                 Frame::Stream { .. }
+                | Frame::Define { .. }
+                | Frame::Compressed { .. }
                 | Frame::Datagram { .. }
                 | Frame::Piece { .. }
                 | Frame::Report { .. }
@@ -436,38 +468,6 @@ impl<'a> Writer<'a> {
             None => self.bytes(&(head.offset as u32).to_be_bytes()[1..]),
         }
     }
-
-    fn open(&mut self, open: &Open) {
-        let source = match open.target.source {
-            None => 0,
-            Some(SocketAddr::V4(_)) => 0x10,
-            Some(SocketAddr::V6(_)) => 0x20,
-        };
-        self.byte(open.priority as u8);
-        match &open.target.destination {
-            Destination::Address(address) => {
-                self.byte(source | if address.is_ipv4() { 0 } else { 1 });
-                self.address(*address);
-            }
-            Destination::Name(name, port) => {
-                self.byte(source | 2);
-                self.byte(name.len() as u8);
-                self.bytes(name.as_bytes());
-                self.bytes(&port.to_be_bytes());
-            }
-        }
-        if let Some(address) = open.target.source {
-            self.address(address);
-        }
-    }
-
-    fn address(&mut self, address: SocketAddr) {
-        match address.ip() {
-            IpAddr::V4(ip) => self.bytes(&ip.octets()),
-            IpAddr::V6(ip) => self.bytes(&ip.octets()),
-        }
-        self.bytes(&address.port().to_be_bytes());
-    }
 }
 
 impl StreamHead<'_> {
@@ -480,15 +480,6 @@ impl StreamHead<'_> {
         };
         1 + varint_len(u64::from(self.id.number())) + offset
     }
-}
-
-fn open_len(open: &Open) -> usize {
-    let address = |address: SocketAddr| if address.is_ipv4() { 6 } else { 18 };
-    let destination = match &open.target.destination {
-        Destination::Address(to) => address(*to),
-        Destination::Name(name, _) => 1 + name.len() + 2,
-    };
-    2 + destination + open.target.source.map_or(0, address)
 }
 
 fn varint_len(value: u64) -> usize {

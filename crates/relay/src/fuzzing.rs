@@ -13,6 +13,7 @@ use association::Sealed;
 use units::{BitRate, Instant, Span};
 
 pub use crate::coding::fuzzing::coding;
+pub use crate::headers::fuzzing::headers;
 pub use crate::hub::fuzzing::hub;
 pub use crate::pep::fuzzing::packets as pep_packets;
 pub use crate::streams::fuzzing::streams;
@@ -36,6 +37,9 @@ pub fn frames(octets: &[u8]) {
         }
         if let Frame::Report { content, .. } = frame {
             report(content);
+            continue;
+        }
+        if let Frame::Define { .. } | Frame::Compressed { .. } = frame {
             continue;
         }
         if let Frame::Unknown { .. } | Frame::BadOpening { .. } | Frame::Padding = frame {
@@ -201,6 +205,11 @@ mod tests {
         #[test]
         fn any_coded_half_is_decoded_or_damaged(octets in vec(any::<u8>(), 0..600)) {
             super::coding(&octets);
+        }
+
+        #[test]
+        fn any_packets_survive_header_compression(script in vec(any::<u8>(), 0..1500)) {
+            super::headers(&script);
         }
 
         #[test]

@@ -71,6 +71,7 @@ mod families;
 mod frame;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
+mod headers;
 pub mod health;
 mod hub;
 mod measurement;

@@ -244,3 +244,63 @@ fn without_a_hub_packets_bypass_the_gateway_as_connections_do() {
     // The second hub has received only the last packet.
     assert_eq!((carried(&terminal, "sent"), carried(&hub, "received")), (2, 1), "{terminal}");
 }
+
+/// Packets like those of RTP through gateways that compress headers, over a link that loses and
+/// reorders: what arrives is what was sent, in both directions and both families (HDR-2.5).
+#[test]
+fn voice_with_compressed_headers_arrives_unchanged() {
+    if std::fs::metadata("/dev/net/tun").is_err() {
+        eprintln!("skipped: no /dev/net/tun");
+        return;
+    }
+    let keys = "compress_headers = true\n";
+    let (carry, home) = (format!("{CARRY}{keys}"), format!("{HOME}{keys}"));
+    let setup = Setup {
+        link: "delay 40ms 30ms unordered loss 5%",
+        terminal_tables: &carry,
+        hub_tables: &home,
+        ..Setup::default()
+    };
+    let Some(network) = TestNetwork::build("voice", &setup) else { return };
+    let done = AtomicBool::new(false);
+    let far = [udp(&network, true, SERVER.0, 5004), udp(&network, true, SERVER.1, 5004)];
+    let mut answered = 0;
+    thread::scope(|scope| {
+        for socket in &far {
+            scope.spawn(|| echo(socket, &done));
+        }
+        for (from, to) in
+            [(IpAddr::from(CLIENT.0), IpAddr::from(SERVER.0)), (CLIENT.1.into(), SERVER.1.into())]
+        {
+            let near = udp(&network, false, from, 0);
+            near.connect(SocketAddr::new(to, 5004)).unwrap();
+            near.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+            let packet = |number: u16| {
+                let mut packet = vec![0x80, 18];
+                packet.extend_from_slice(&number.to_be_bytes());
+                packet.extend_from_slice(&(u32::from(number) * 160).to_be_bytes());
+                packet.extend([1, 2, 3, 4]);
+                packet.extend((0..20).map(|at| number as u8 ^ at));
+                packet
+            };
+            for number in 0..300 {
+                near.send(&packet(number)).unwrap();
+                let mut buffer = [0; 100];
+                while let Ok(len) = near.recv(&mut buffer) {
+                    let number = u16::from_be_bytes([buffer[2], buffer[3]]);
+                    assert_eq!(buffer[..len], packet(number)[..]);
+                    answered += 1;
+                }
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert!(answered > 400, "{answered} of 600, with 5 % loss each way");
+    let (terminal, hub) = network.finish();
+    for report in [&terminal, &hub] {
+        let count = |name: &str| report[name].as_u64().expect("a counter");
+        assert!(count("headers_compressed") > 300, "{report}");
+        assert!(count("headers_restored") > 200, "{report}");
+        assert_eq!(count("headers_damaged"), 0, "{report}");
+    }
+}

@@ -186,6 +186,7 @@ fn forward_entries(all: &mut Entries, section: Option<&ForwardSection>) {
         refuse,
         networks,
         marking,
+        compress_headers,
         tcp,
     } = section;
     put(all, "forward.id", id.clone());
@@ -204,6 +205,7 @@ fn forward_entries(all: &mut Entries, section: Option<&ForwardSection>) {
     put(all, "forward.spoof_memory", spoof_memory.to_string());
     put(all, "forward.filter_acks", filter_acks.to_string());
     put(all, "forward.space_acks", space_acks.to_string());
+    put(all, "forward.compress_headers", compress_headers.to_string());
     let Marking { mark, table, priority } = marking;
     put(all, "forward.mark", optional(mark.as_ref(), "usual"));
     put(all, "forward.table", optional(table.as_ref(), "usual"));

@@ -33,6 +33,8 @@ pub struct ForwardSection {
     pub networks: Vec<Prefix>,
     /// Mark, routing table and rule priority, where they are not the defaults.
     pub marking: Marking,
+    /// Whether headers are compressed on the way to the other gateway.
+    pub compress_headers: bool,
     /// What is done to TCP connections among the packets.
     pub tcp: ForwardTcp,
 }
@@ -76,12 +78,14 @@ pub(super) fn read(
     let device = section.or(reader, "device", "bentpipe0".into(), device);
     let mtu = section.or(reader, "mtu", 1500, |r, i| i.integer(r, 1280..=9000));
     let marking = read_marking(reader, &mut section);
+    let compress_headers = section.or(reader, "compress_headers", false, |r, i| read_bool(r, &i));
     let tcp = read_tcp(reader, &mut section);
     let mut all = ForwardSection {
         id: id?,
         device: device?,
         mtu: mtu?,
         marking: marking?,
+        compress_headers: compress_headers?,
         tcp: tcp?,
         ..ForwardSection::default()
     };

@@ -131,6 +131,10 @@ fn add_traffic(sum: &mut Traffic, other: &Traffic) {
         segments_sent,
         segments_received,
         acks_filtered,
+        headers_compressed,
+        header_bytes_saved,
+        headers_restored,
+        headers_damaged,
         retransmitted,
         duplicates,
         polls,
@@ -154,7 +158,8 @@ fn add_traffic(sum: &mut Traffic, other: &Traffic) {
     } = other;
     add_fields!(sum += datagrams_sent, datagrams_received, bad_datagrams, sessions);
     add_fields!(sum += segments_sent, segments_received, retransmitted, duplicates);
-    add_fields!(sum += acks_filtered);
+    add_fields!(sum += acks_filtered, headers_compressed, header_bytes_saved);
+    add_fields!(sum += headers_restored, headers_damaged);
     add_fields!(sum += polls, stats, ustats, repairs_sent, repairs_received, packets_recovered);
     sum.compression.add(compression);
     add_fields!(sum += outages, mtu_probes, mtu_falls, streams, stream_bytes_sent);

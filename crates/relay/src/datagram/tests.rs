@@ -175,7 +175,7 @@ fn tcp_ack(number: u32, sack: bool) -> Vec<u8> {
 #[test]
 fn superseded_acknowledgements_are_replaced_in_the_queue() {
     for filters in [false, true] {
-        let mut datagrams = Datagrams::new(filters);
+        let mut datagrams = Datagrams::new(filters, false);
         let mut flow = None;
         let numbers = [1, 2, 3, 3, 3, 4, 5, 6, 7, 8, 9];
         for (at_ms, number) in numbers.into_iter().enumerate() {

@@ -46,12 +46,12 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], FrameError> {
+    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], FrameError> {
         let bytes = self.bytes(N)?;
         Ok(core::array::from_fn(|at| bytes[at]))
     }
 
-    fn byte(&mut self) -> Result<u8, FrameError> {
+    pub(super) fn byte(&mut self) -> Result<u8, FrameError> {
         Ok(self.array::<1>()?[0])
     }
 
@@ -146,7 +146,7 @@ impl<'a> Reader<'a> {
                 Ok(Frame::Received { id, offset: content.varint()? })
             }
             REPORT => Ok(Frame::Report { number: content.varint()?, content: content.rest }),
-            _ => Ok(Frame::Unknown { kind: flags }),
+            _ => content.headers(flags),
         }
     }
 

@@ -1,7 +1,9 @@
 use super::*;
 use crate::FamilyReach;
+use crate::target::Destination;
 use crate::target::MAX_NUMBER;
 use proptest::prelude::*;
+use std::net::{IpAddr, SocketAddr};
 
 fn t(number: u32) -> StreamId {
     StreamId::new(number, false)

@@ -19,7 +19,7 @@ mod flow;
 pub(crate) mod fuzzing;
 mod opening;
 mod round_trip;
-mod segment;
+pub(crate) mod segment;
 mod serial;
 mod shared;
 mod spacing;

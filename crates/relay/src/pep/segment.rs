@@ -392,7 +392,7 @@ fn checksum(packet: &[u8], tcp: usize) -> u16 {
 }
 
 /// Sum of the 32-bit words; congruent to that of the 16-bit words (RFC 1071, 2).
-fn sum(octets: &[u8]) -> u64 {
+pub(crate) fn sum(octets: &[u8]) -> u64 {
     let (words, rest) = octets.as_chunks::<4>();
     let sum: u64 = words.iter().map(|word| u64::from(u32::from_be_bytes(*word))).sum();
     let mut last = [0; 4];
@@ -400,7 +400,7 @@ fn sum(octets: &[u8]) -> u64 {
     sum + u64::from(u32::from_be_bytes(last))
 }
 
-fn fold(mut sum: u64) -> u16 {
+pub(crate) fn fold(mut sum: u64) -> u16 {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
     }

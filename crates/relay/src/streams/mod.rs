@@ -33,7 +33,7 @@ use crate::{
     Event, OpenError, Priority, RefuseReason, ResetReason, Statistics, StreamError, StreamId,
     Target,
 };
-use association::Limits;
+use association::{Capabilities, Limits};
 use buffering::SendPool;
 use coding::Coding;
 use credit::SharedAnnouncement;
@@ -138,7 +138,7 @@ impl Streams {
             controls: VecDeque::new(),
             controls_out: 0,
             packets: Slab::new(),
-            datagrams: Datagrams::new(config.filter_acks),
+            datagrams: Datagrams::new(config.filter_acks, config.compress_headers),
             paths: Paths::default(),
             announcement: Announcement::default(),
             report: Report::default(),
@@ -168,6 +168,9 @@ impl Streams {
     pub(crate) fn set_peer(&mut self, limits: Limits, sends_padding: bool) {
         self.peer = limits;
         self.coding.set_peer(limits.capabilities);
+        // With this capability it skips frames that it does not know.
+        let skips = limits.capabilities.contains(Capabilities::ORDERLY_END);
+        self.datagrams.permit_compression(skips);
         self.sends_padding = sends_padding;
         self.shared =
             SharedCredit { size: u64::from(limits.shared_credit), charged: 0, returned: 0 };

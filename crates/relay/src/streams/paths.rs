@@ -149,6 +149,8 @@ impl Control {
             | Self::Shared { .. }
             | Self::Families
             | Self::Report
+            | Self::Contexts
+            | Self::Invalid { .. }
             | Self::GoAway => carries == Carries::All,
         }
     }

@@ -2,6 +2,7 @@
 
 use super::Streams;
 use super::sending::Control;
+use crate::datagram::Answer;
 use crate::frame::{Frame, Open, PartialOffset, Reader};
 use crate::receive::Violation;
 use crate::stream::{Opening, Stream};
@@ -52,9 +53,16 @@ impl Streams {
                 }
             }
         }
+        if self.datagrams.take_definition().is_some() {
+            self.statistics.bad_frames += 1;
+        }
     }
 
     fn receive(&mut self, frame: Frame<'_>) {
+        let definition = self.datagrams.take_definition();
+        if definition.is_some() && !matches!(frame, Frame::Datagram { .. }) {
+            self.statistics.bad_frames += 1;
+        }
         match frame {
             Frame::Stream { id, open, offset, end, charged, coded, data } => {
                 self.receive_stream(id, open, (offset, end, charged, coded), data);
@@ -86,11 +94,32 @@ impl Streams {
             }
             Frame::Unknown { .. } | Frame::Report { .. } => self.statistics.unknown_frames += 1,
             Frame::BadOpening { id } => self.receive_bad_opening(id),
-            Frame::Datagram { packet } => self.datagrams.receive(self.now, packet.to_vec()),
+            Frame::Datagram { packet } => match definition {
+                None => self.datagrams.receive(self.now, packet.to_vec()),
+                Some(definition) => {
+                    let answer = self.datagrams.receive_defining(self.now, definition, packet);
+                    self.answer(answer);
+                }
+            },
+            Frame::Define { context, rule } => self.datagrams.receive_define(context, rule),
+            Frame::Compressed { content } => {
+                let answer = self.datagrams.receive_compressed(self.now, content);
+                self.answer(answer);
+            }
+            Frame::Contexts { contexts } => self.datagrams.receive_contexts(contexts),
+            Frame::Invalid { context } => self.datagrams.receive_invalid(context),
             Frame::Piece { number, total, offset, piece } => {
                 self.datagrams.receive_piece(self.now, (number, total, offset), piece);
             }
         }
+    }
+
+    /// Tells the peer what follows from a frame of header compression.
+    fn answer(&mut self, answer: Option<Answer>) {
+        self.controls.extend(answer.map(|answer| match answer {
+            Answer::Contexts => Control::Contexts,
+            Answer::Invalid(context) => Control::Invalid { context },
+        }));
     }
 
     /// Whether this side opens the streams of this name.

@@ -18,6 +18,7 @@ impl Streams {
         let alive = |reference: &Reference| match reference {
             Reference::Control(_) => true,
             Reference::Datagram => false,
+            Reference::Context(_) => true,
             Reference::Stream { id, .. } => self.streams.get(id).is_some_and(|stream| !stream.cut),
         };
         let old: SmallVec<[Reference; 2]> = old.into_iter().filter(alive).collect();
@@ -33,6 +34,9 @@ impl Streams {
                     }
                 }
                 Reference::Datagram => {}
+                Reference::Context(carried) => {
+                    frames.push(Reference::Context(self.datagrams.context_lost(carried)));
+                }
                 Reference::Stream { .. } => {
                     if let Some(left) = self.write_again(&mut writer, *reference, more) {
                         frames.push(left);
@@ -64,6 +68,9 @@ impl Streams {
                     }
                 }
                 Reference::Datagram => {}
+                Reference::Context(carried) => {
+                    kept.push(Reference::Context(self.datagrams.context_lost(carried)));
+                }
             }
         }
         if let Some(packet) = self.packets.get_mut(handle) {
@@ -73,12 +80,24 @@ impl Streams {
 
     /// Forgets the packets of a path whose session has ended.
     pub(super) fn drop_packets(&mut self, path: usize) {
-        let controls_out = &mut self.controls_out;
+        let (controls_out, datagrams) = (&mut self.controls_out, &mut self.datagrams);
         self.packets.retain(|_, packet| {
-            if packet.path() == path {
-                *controls_out -= packet.frames.len();
+            if packet.path() != path {
+                return true;
             }
-            packet.path() != path
+            for reference in &packet.frames {
+                match *reference {
+                    // No copy of the packet can arrive any more.
+                    Reference::Context(carried) => {
+                        let carried = datagrams.context_lost(carried);
+                        datagrams.context_released(carried);
+                    }
+                    Reference::Control(_) | Reference::Stream { .. } | Reference::Datagram => {
+                        *controls_out -= 1;
+                    }
+                }
+            }
+            false
         });
     }
 
@@ -93,6 +112,8 @@ impl Streams {
             | Control::Received { .. }
             | Control::Shared { .. }
             | Control::GoAway
+            | Control::Contexts
+            | Control::Invalid { .. }
             | Control::Rate { .. } => self.controls.push_back(control),
         }
     }

@@ -3,8 +3,9 @@
 use super::Streams;
 use super::grants::Grants;
 use super::paths::Carries;
-use crate::datagram::Filled;
+use crate::datagram::{Datagrams, Filled};
 use crate::frame::{Frame, StreamHead, Writer};
+use crate::headers::ContextUse;
 use crate::scheduler::{Class, Entry, Place, Service};
 use crate::send::Piece;
 use crate::stream::{Opening, Stream};
@@ -47,6 +48,12 @@ pub(super) enum Control {
     Families,
     /// A terminal's state: the newest when the frame is written.
     Report,
+    /// The number of contexts that this side stores.
+    Contexts,
+    /// This side does not have a context.
+    Invalid {
+        context: u8,
+    },
     /// This side opens no more streams.
     GoAway,
 }
@@ -64,6 +71,8 @@ pub(super) enum Reference {
     },
     /// A packet that is carried as it is, or a part of one: not written again.
     Datagram,
+    /// A packet with a context of compressed headers: not written again.
+    Context(ContextUse),
 }
 
 /// What a number stands for.
@@ -252,6 +261,8 @@ impl Streams {
             }
             Control::Families => self.announcement.frame(),
             Control::Report => return self.report.write(writer),
+            Control::Contexts => Frame::Contexts { contexts: Datagrams::contexts() },
+            Control::Invalid { context } => Frame::Invalid { context },
             Control::GoAway => self.go_away_frame(),
         };
         writer.control(&frame)
@@ -310,8 +321,11 @@ impl Streams {
         match self.datagrams.fill(self.now, flow, self.rate, writer, place) {
             Filled::Idle => Turn::Idle,
             Filled::NoRoom => Turn::NoRoom,
-            Filled::Sent => {
-                packet.frames.push(Reference::Datagram);
+            sent @ (Filled::Sent | Filled::SentIn(_)) => {
+                packet.frames.push(match sent {
+                    Filled::SentIn(carried) => Reference::Context(carried),
+                    Filled::Sent | Filled::Idle | Filled::NoRoom => Reference::Datagram,
+                });
                 let (owner, len) = (self.datagrams.owner(flow), writer.written() - before);
                 self.senders.add(self.now, self.rate, owner, len as u64);
                 Turn::Sent
@@ -402,9 +416,14 @@ impl Streams {
                     | Control::Rate { .. }
                     | Control::Families
                     | Control::Report
+                    | Control::Contexts
                     | Control::GoAway,
                 )
                 | Reference::Datagram => {}
+                Reference::Control(Control::Invalid { context }) => {
+                    self.datagrams.refusal_known(context);
+                }
+                Reference::Context(carried) => self.datagrams.context_released(carried),
                 Reference::Stream { id, offset, len, end, .. } => {
                     self.peer_has_seen(id);
                     self.release(id, offset, offset + u64::from(len), end);

@@ -235,6 +235,30 @@ pub(super) const WHOLE: &[Whole] = &[
         "Lost packets that repair symbols recovered, all terminals.",
         |s| num(s.counted.traffic.packets_recovered),
     ),
+    (
+        "bentpipe_headers_compressed_total",
+        Counter,
+        "Forwarded packets sent with a compressed header.",
+        |s| num(s.counted.traffic.headers_compressed),
+    ),
+    (
+        "bentpipe_header_bytes_saved_total",
+        Counter,
+        "Bytes of headers not sent because of compression.",
+        |s| num(s.counted.traffic.header_bytes_saved),
+    ),
+    (
+        "bentpipe_headers_restored_total",
+        Counter,
+        "Forwarded packets received with a compressed header.",
+        |s| num(s.counted.traffic.headers_restored),
+    ),
+    (
+        "bentpipe_headers_damaged_total",
+        Counter,
+        "Forwarded packets whose compressed header could not be restored, dropped.",
+        |s| num(s.counted.traffic.headers_damaged),
+    ),
     ("bentpipe_compression_plain_sent_bytes_total", Counter, "Bytes before compression.", |s| {
         num(s.counted.traffic.compression.plain_bytes_sent)
     }),

@@ -23,6 +23,10 @@ fn meaning(payload: &[u8]) -> (Vec<Value>, bool) {
     (frames, true)
 }
 
+/// A packet of RTP in IPv4, with 4 octets of payload.
+const VOICE: &str = "45b8002c01f440004011240e0a0100020a030002\
+                     4000138c0018000080120001000000a012345678aabbccdd";
+
 fn describe(frame: &Frame<'_>) -> Value {
     let id = |id: StreamId| json!({ "opened_by_hub": id.opened_by_hub(), "number": id.number() });
     match frame {
@@ -81,6 +85,12 @@ fn describe(frame: &Frame<'_>) -> Value {
                 "messages": report.messages.iter().map(message).collect::<Vec<_>>(),
             })
         }
+        Frame::Define { context, rule } => json!({
+            "frame": "DEFINE", "context": context, "rule": rule.octet(), "stride": rule.stride,
+        }),
+        Frame::Compressed { content } => json!({ "frame": "COMPRESSED", "content": hex(content) }),
+        Frame::Contexts { contexts } => json!({ "frame": "CONTEXTS", "contexts": contexts }),
+        Frame::Invalid { context } => json!({ "frame": "INVALID", "context": context }),
         Frame::Unknown { kind } => json!({ "frame": "unknown", "kind": kind }),
         Frame::BadOpening { id: stream } => {
             json!({ "frame": "STREAM", "stream": id(*stream), "opening": "undefined" })
@@ -219,6 +229,28 @@ fn others() -> Vec<Value> {
         ),
         vector("RECEIVED", "RLY-12.8", &octets("13 05 0b 80808010")),
         vector(
+            "DEFINE of context 3: RTP, sequential identification, 160 ticks; and its packet",
+            "HDR-1.2, 2.1",
+            &octets(&format!("14 04 03 06 a001 05 {VOICE}")),
+        ),
+        vector(
+            "COMPRESSED for this context: the next packet of the flow",
+            "HDR-3.1, 3.3",
+            &octets("15 07 03 f4 01 aabbccdd"),
+        ),
+        vector(
+            "COMPRESSED for this context, with a form: type of service 0, 16 ticks late",
+            "HDR-3.2, 3.3",
+            &octets("15 0a 83 21 bf 02 00 20 aabbccdd"),
+        ),
+        vector("CONTEXTS", "HDR-2.3", &octets("16 02 8001")),
+        vector("INVALID, and ACCEPT behind it", "HDR-2.6", &octets("17 01 03 01 05")),
+        vector(
+            "DEFINE with an undefined rule, skipped",
+            "HDR-1.1, HDR-2.1",
+            &octets("14 03 03 03 00"),
+        ),
+        vector(
             "an extension frame of an unknown kind, and ACCEPT behind it",
             "RLY-1.10",
             &octets("1f 02 abcd 01 05"),
@@ -253,6 +285,8 @@ fn malformed() -> Vec<Value> {
         bad("RECEIVED of a stream with a number of 2^28", "RLY-12.8, 1.8", "13 06 8080808002 00"),
         bad("RECEIVED without an offset", "RLY-12.8, 1.10", "13 01 05"),
         bad("REPORT without its number", "RLY-11.1, 1.10", "12 00"),
+        bad("DEFINE without a stride", "HDR-2.1, RLY-1.10", "14 02 03 06"),
+        bad("INVALID without a context", "HDR-2.6, RLY-1.10", "17 00"),
         bad("shared credit of 2^62 bytes", "RLY-1.8", "04 80808080808080 08"),
         bad("an extension frame that goes past the end", "RLY-1.10", "1f 05 00"),
         bad("PIECE beyond its packet", "RLY-6.4", "06 01 04 03 6162"),
