@@ -54,7 +54,7 @@ fn call(v6: bool, payload: usize, ticks: u32, compresses: bool) -> f64 {
         while terminal.poll_transmit(now, &mut batch).is_some() {
             for datagram in batch.datagrams() {
                 octets += if sent > 0 { datagram.len() + IPV4_UDP } else { 0 };
-                if sent == 0 || errors.next_u64() % 50 > 0 {
+                if sent == 0 || !errors.next_u64().is_multiple_of(50) {
                     up.push_back((now + ONE_WAY, datagram.to_vec()));
                 }
             }

@@ -158,7 +158,7 @@ impl DatagramSocket for KernelUdp {
         loop {
             self.counters.send_calls += 1;
             let Port { socket, state } = &self.ports[port];
-            let Err(error) = state.try_send((&*socket).into(), &transmit) else {
+            let Err(error) = state.try_send(socket.into(), &transmit) else {
                 self.counters.sent += count;
                 self.counters.sent_bytes += contents.len() as u64;
                 return Sent::Done;

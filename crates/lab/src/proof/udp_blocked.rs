@@ -168,7 +168,7 @@ enum Tcp {
 /// Returns the state of this host's connection to port 443, if there is one.
 fn tcp_state() -> Option<Tcp> {
     let table = fs::read_to_string("/proc/thread-self/net/tcp").ok()?;
-    let states = table.lines().filter_map(|line| {
+    let mut states = table.lines().filter_map(|line| {
         let mut fields = line.split_whitespace().skip(2);
         let peer = fields.next()?;
         let state = fields.next()?;
@@ -178,7 +178,7 @@ fn tcp_state() -> Option<Tcp> {
             _ => None,
         }
     });
-    states.last()
+    states.next_back()
 }
 
 fn nft(network: &TestNetwork, rules: &str) -> Result<(), LabError> {
