@@ -228,6 +228,12 @@ fn others() -> Vec<Value> {
             &octets("12 0b 02 0105 302e322e30 0901aa 01 05"),
         ),
         vector("RECEIVED", "RLY-12.8", &octets("13 05 0b 80808010")),
+    ]
+}
+
+/// Frames of header compression.
+fn headers() -> Vec<Value> {
+    vec![
         vector(
             "DEFINE of context 3: RTP, sequential identification, 160 ticks; and its packet",
             "HDR-1.2, 2.1",
@@ -250,6 +256,12 @@ fn others() -> Vec<Value> {
             "HDR-1.1, HDR-2.1",
             &octets("14 03 03 03 00"),
         ),
+    ]
+}
+
+/// Frames of later releases, and what their reader makes of them.
+fn later() -> Vec<Value> {
+    vec![
         vector(
             "an extension frame of an unknown kind, and ACCEPT behind it",
             "RLY-1.10",
@@ -314,6 +326,6 @@ fn notes() -> Vec<Value> {
 /// RLY-1.1, RLY-1.2, RLY-1.3, RLY-1.4, RLY-1.5, RLY-1.6, RLY-1.8, RLY-1.9, RLY-1.10
 #[test]
 fn frames_are_those_of_the_vectors() {
-    let all = [streams(), others(), malformed(), notes()].concat();
+    let all = [streams(), others(), headers(), later(), malformed(), notes()].concat();
     check("frames.json", "Payloads of packets: frames of the relay (relay.md), and a NOTE.", &all);
 }
