@@ -243,6 +243,7 @@ fn is_known(role: &str, table: &str, key: &str) -> bool {
         "path" if key != "name" => {
             format!("private_key_file = \"/k\"\n[[path]]\nname = \"a\"\n{key} = {{}}\n")
         }
+        "link" if key == "bond" => format!("[link]\n{key} = {{}}\n[[path]]\nname = \"a\"\n"),
         "terminal" | "accept_rule" | "path" => format!("[[{table}]]\n{key} = {{}}\n"),
         _ => format!("[{table}]\n{key} = {{}}\n"),
     };
@@ -345,7 +346,7 @@ fn the_page_on_other_traffic_has_valid_examples() {
     let hub = "role = \"hub\"\nsecurity = \"none\"\n[link]\nlisten = \"10.2.0.2:7000\"\n";
     let blocks: Vec<&str> =
         page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
-    assert_eq!(blocks.len(), 5);
+    assert_eq!(blocks.len(), 6);
     for block in blocks {
         let base = if block.contains("interfaces") { terminal } else { hub };
         Config::parse("guide.toml", &format!("{base}{block}")).expect(block);

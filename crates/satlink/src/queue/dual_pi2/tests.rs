@@ -68,7 +68,7 @@ fn base_probability_follows_the_pi_controller() {
     let mut seen = Vec::new();
     for micros in [14_999, 15_000, 30_000, 45_000] {
         queue.advance(at(micros));
-        seen.push((queue.base * 1e6) as u64);
+        seen.push((queue.base * 1e6).round() as u64);
     }
     assert_eq!(seen, [0, 45_000, 92_250, 141_750]);
     // The same by one event after the last update.
