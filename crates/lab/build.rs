@@ -15,14 +15,14 @@ const EVALUATION: &[&str] =
 
 /// Files of scenarios that only evaluate stored results.
 const SCENARIO_EVALUATION: &[&str] = &[
+    "bundle.rs",
     "compare.rs",
-    "csv.rs",
-    "document.rs",
     "expect.rs",
     "figures.rs",
     "mod.rs",
     "record.rs",
     "results.rs",
+    "source.rs",
     "sweep.rs",
     "tests.rs",
 ];

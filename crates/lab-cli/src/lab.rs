@@ -21,6 +21,7 @@ pub(crate) enum Command {
     Report(Report),
     Merge(Merge),
     Compare(Compare),
+    Bundle(Bundle),
     Watch(Watch),
     Fuzz(fuzz::Arguments),
     Proof(proof::Arguments),
@@ -111,6 +112,43 @@ pub(crate) struct Compare {
     second: PathBuf,
 }
 
+/// Put scenarios, their results and all inputs into one archive, or repeat one
+///
+/// Runs missing jobs, as `run` does. The archive has the same octets whenever the results are the
+/// same. With --verify the scenarios of an archive are run again and all files compared; the exit
+/// code is 1 if one differs.
+#[derive(clap::Args)]
+#[command(after_help = "Example: bentpipe lab bundle my.toml --archive my.tar")]
+pub(crate) struct Bundle {
+    /// Scenario files
+    #[arg(value_name = "FILE.toml", required_unless_present = "verify")]
+    files: Vec<PathBuf>,
+    /// The archive to write
+    #[arg(long, value_name = "FILE.tar", required_unless_present = "verify")]
+    archive: Option<PathBuf>,
+    /// Repeat an archive's runs and compare their results
+    #[arg(long, value_name = "FILE.tar", conflicts_with_all = ["files", "archive", "seed", "replications", "quick", "set"])]
+    verify: Option<PathBuf>,
+    /// Output folder
+    #[arg(long, value_name = "DIR", default_value = OUT)]
+    out: PathBuf,
+    /// Replications of each point
+    #[arg(long, value_name = "N")]
+    replications: Option<u32>,
+    /// Seed of all random streams; default: the file's, or 1
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// One replication of each point
+    #[arg(long)]
+    quick: bool,
+    /// Number of parallel jobs; default: one per processor
+    #[arg(long, value_name = "N")]
+    jobs: Option<usize>,
+    /// Set a key of the scenario files; may be given more than once
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+}
+
 /// Simulate flows that share a link, and record them
 ///
 /// Prints the goodput of each flow. --capture and --series write the traffic of the link and the
@@ -166,6 +204,7 @@ pub(crate) fn run(command: Command) -> Outcome {
             let text = scenario::compare(&first, &second).map_err(|error| error.to_string())?;
             values::print(&text)
         }
+        Command::Bundle(bundle) => bundle_run(bundle),
         Command::Watch(arguments) => watch_run(arguments),
         Command::Fuzz(arguments) => fuzz::run(&arguments),
         Command::Proof(arguments) => proof::run(&arguments),
@@ -174,6 +213,24 @@ pub(crate) fn run(command: Command) -> Outcome {
             values::print(&format!("{new} results taken over into {}\n", out.display()))
         }
     }
+}
+
+fn bundle_run(arguments: Bundle) -> Outcome {
+    let Bundle { files, archive, verify, out, replications, seed, quick, jobs, set } = arguments;
+    if let Some(archive) = verify {
+        let checked = scenario::verify(&archive, jobs).map_err(|error| error.to_string())?;
+        values::print(&checked.text)?;
+        return match checked.different.is_empty() {
+            true => Ok(()),
+            false => Err(format!("{}: the repetition differs", archive.display())),
+        };
+    }
+    let archive = archive.expect("clap demands it without --verify");
+    let options = Options { replications, quick, jobs, set, ..Options::new(out) };
+    let met = scenario::bundle(&files, &options, seed, &archive);
+    let met = met.map_err(|error| error.to_string())?;
+    let note = if met { "" } else { "; not all criteria are met" };
+    values::print(&format!("{}{note}\n", archive.display()))
 }
 
 fn watch_run(arguments: Watch) -> Outcome {
@@ -260,7 +317,8 @@ fn run_scenario(path: &Path, arguments: &Run) -> Result<bool, String> {
         live: *live,
         ..Options::new(out)
     };
-    match scenario::run(path, &options, *seed).map_err(|error| error.to_string())? {
+    let source = scenario::Source::read(path).map_err(|error| error.to_string())?;
+    match scenario::run(&source, &options, *seed).map_err(|error| error.to_string())? {
         scenario::Report::Part { name, done, jobs } => {
             values::print(&format!("{name}: {done} of {jobs} jobs are done\n"))?;
             Ok(true)

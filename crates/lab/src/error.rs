@@ -32,6 +32,18 @@ pub enum LabError {
     /// The request is invalid.
     #[error("{0}")]
     Request(String),
+    /// A scenario or experiment file is wrong.
+    #[error("{file}:{line}: {key}{}{message}", if .key.is_empty() { "" } else { ": " })]
+    Input {
+        /// Name of the file.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+        /// The key: names joined by dots; empty if the text is not TOML.
+        key: String,
+        /// What was found and what was expected.
+        message: String,
+    },
     /// A system test could not be set up, or one of its preconditions was not met.
     #[error("{0}")]
     Proof(String),

@@ -25,7 +25,9 @@
 //! ```
 
 pub mod bench;
+mod csv;
 pub mod demo;
+mod document;
 mod error;
 pub mod experiments;
 mod files;
@@ -35,6 +37,7 @@ pub mod passes;
 pub mod plot;
 pub mod proof;
 pub mod scenario;
+mod schema;
 mod threads;
 pub mod watch;
 

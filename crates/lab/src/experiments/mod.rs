@@ -44,6 +44,7 @@ pub(crate) use runner::run_points;
 pub use runner::{Ran, merge, report, run};
 pub use setting::{Parameter, Setting};
 pub use statistics::Summary;
+pub(crate) use store::scenario_code;
 
 /// All entries, in the order of the report.
 pub static ALL: &[&Entry] = &[

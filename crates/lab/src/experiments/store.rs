@@ -68,7 +68,7 @@ impl Header {
     pub(super) fn scenario(name: &str, seed: u64) -> Self {
         Self {
             experiment: name.to_owned(),
-            code: codes(&["simulated", "scenario"]),
+            code: scenario_code(),
             seed,
             quick: false,
             parameters: BTreeMap::new(),
@@ -102,6 +102,11 @@ const FOLDER: &str = "store";
 /// in it, and its own folder.
 pub(super) fn code_of(entry: &Entry) -> String {
     codes(&["simulated", &folder_of(entry)])
+}
+
+/// Returns the hash of the code that determines the results of scenario files.
+pub(crate) fn scenario_code() -> String {
+    codes(&["simulated", "scenario"])
 }
 
 fn folder_of(entry: &Entry) -> String {

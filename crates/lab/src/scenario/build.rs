@@ -1,9 +1,9 @@
 //! The network of one point of a scenario.
 
-use super::document::Document;
 use super::file::{Case, GatewayKind, Traffic};
 use super::traffic::{Flow, Sender};
 use crate::LabError;
+use crate::document::Document;
 use crate::experiments::Draw;
 use relay::RelayConfig;
 use satlink::{Direction, DropCause, LinkConfig};
@@ -32,14 +32,12 @@ pub(super) struct Built {
 }
 
 impl Case {
-    /// Reads the traces of the links, whose files are relative to the scenario file `path`; returns
-    /// their texts.
+    /// Reads the traces of the links, whose files are relative to `folder`; returns their texts.
     pub(super) fn load(
         &mut self,
-        path: &Path,
+        folder: &Path,
         document: &Document<'_>,
     ) -> Result<String, LabError> {
-        let folder = path.parent().unwrap_or(Path::new(""));
         let mut texts = String::new();
         for (name, link) in &mut self.links {
             texts += &link.load(folder).map_err(|[key, found, expected]| {

@@ -1,7 +1,7 @@
 //! Two result folders side by side.
 
-use super::csv::Table;
 use crate::LabError;
+use crate::csv::Table;
 use crate::experiments::statistics::{Summary, shown};
 use std::collections::BTreeMap;
 use std::fmt::Write;

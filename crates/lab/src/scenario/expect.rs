@@ -1,9 +1,9 @@
 //! Criteria of a scenario, by the rules for cells of published experiments.
 
-use super::document::{Document, nearest};
 use super::file::{Case, Expect, Tolerance};
 use super::{CasePoint, Scenario};
 use crate::LabError;
+use crate::document::{Document, nearest};
 use crate::experiments::statistics::{Summary, pm, relative_gain};
 use crate::experiments::{TOLERANCE, Values, Verdict, is_near};
 use std::collections::BTreeMap;

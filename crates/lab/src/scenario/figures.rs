@@ -1,9 +1,9 @@
 //! Figures of a sweep: a measure over a swept number.
 
 use super::Scenario;
-use super::document::Document;
 use super::file::Case;
 use crate::LabError;
+use crate::document::Document;
 use crate::experiments::statistics::Summary;
 use crate::experiments::{Axis, Figure, Series, Values};
 use crate::files;

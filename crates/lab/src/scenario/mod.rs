@@ -9,27 +9,30 @@
 //! point; jobs, stores, shards and their merge are those of published experiments.
 
 mod build;
+mod bundle;
 mod compare;
-mod csv;
-mod document;
 mod expect;
 mod figures;
 mod file;
 mod measures;
 mod record;
 mod results;
+mod source;
 mod sweep;
 mod traffic;
 mod values;
 
+pub use bundle::{Checked, bundle, verify};
 pub use compare::compare;
 pub use results::Report;
+pub use source::Source;
 
 use crate::LabError;
+use crate::document::{self, Document};
 use crate::experiments::{ALL, Options, Point, Values, run_points};
 use crate::files;
-use document::Document;
 use file::Case;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use sweep::Axes;
@@ -52,25 +55,27 @@ struct CasePoint {
 struct Scenario {
     name: String,
     text: String,
+    /// The files of traces, relative to the folder of the source.
+    traces: BTreeSet<String>,
     /// The swept keys.
     keys: Vec<String>,
     points: Vec<CasePoint>,
 }
 
-/// Runs a scenario file: the missing jobs, then the evaluation, below `options.out`. `seed`
-/// replaces the seed of the file, and `options.set` its keys.
+/// Runs a scenario: the missing jobs, then the evaluation, below `options.out`. `seed` replaces the
+/// seed of the file, and `options.set` its keys.
 ///
 /// # Errors
-/// If the file or an option is invalid, a job fails, or a file cannot be read or written.
-pub fn run(path: &Path, options: &Options, seed: Option<u64>) -> Result<Report, LabError> {
+/// If the scenario or an option is invalid, a job fails, or a file cannot be read or written.
+pub fn run(source: &Source, options: &Options, seed: Option<u64>) -> Result<Report, LabError> {
     Options { set: Vec::new(), ..options.clone() }.check(&[])?;
-    let scenario = read(path, &options.set)?;
+    let scenario = read(source, &options.set)?;
     let first = &scenario.points[0].case;
     let seed = seed.or(first.seed).unwrap_or(options.seed);
     let usual = if options.quick { 1 } else { first.replications.unwrap_or(REPLICATIONS) };
     let replications = options.replications.unwrap_or(usual).max(1);
     let points: Vec<Point> = scenario.points.iter().map(|point| point.jobs(replications)).collect();
-    let options = Options { seed, set: Vec::new(), ..options.clone() };
+    let options = Options { seed, ..options.clone() };
     let results = match run_points(&scenario.name, &options, &points)? {
         Ok(results) => results,
         Err([done, jobs]) => return Ok(Report::Part { name: scenario.name, done, jobs }),
@@ -101,25 +106,24 @@ impl CasePoint {
     }
 }
 
-/// Reads a scenario file and all points of its sweep.
-fn read(path: &Path, set: &[String]) -> Result<Scenario, LabError> {
-    let (text, file) = (files::read(path)?, path.display().to_string());
-    let name = path.file_stem().map(|name| name.to_string_lossy().into_owned());
-    let name = name.unwrap_or_default();
-    if ALL.iter().any(|entry| entry.id == name) {
+/// Reads a scenario and all points of its sweep.
+fn read(source: &Source, set: &[String]) -> Result<Scenario, LabError> {
+    let Source { name, file, folder, text } = source;
+    if ALL.iter().any(|entry| entry.id == *name) {
         let message = format!("{file}: found the name of a published experiment, expected another");
         return Err(LabError::Request(message));
     }
-    let mut document = Document::parse(&file, &text)?;
+    let mut document = Document::parse(file, text)?;
     let words = set.iter().map(|word| sweep::setting(word)).collect::<Result<Vec<_>, _>>()?;
     words.iter().for_each(|replacement| document.replace(replacement));
     let axes = Axes::take(&mut document)?;
-    let mut points = Vec::new();
+    let (mut points, mut traces) = (Vec::new(), BTreeSet::new());
     for replacements in axes.points() {
         let mut document = document.clone();
         replacements.iter().for_each(|replacement| document.replace(replacement));
         let mut case: Case = document.read()?;
-        let traces = case.load(path, &document)?;
+        let courses = case.load(folder, &document)?;
+        traces.extend(case.links.values().flat_map(values::Link::trace_files).cloned());
         case.check(&document)?;
         expect::check(&case, &axes.keys, &document)?;
         figures::check(&case, &axes.keys, &document)?;
@@ -127,7 +131,7 @@ fn read(path: &Path, set: &[String]) -> Result<Scenario, LabError> {
             document.take(key);
         }
         let values = replacements.iter().map(|one| document::shown(one.value.get_ref())).collect();
-        let key = format!("{:016x}", hash(&(document.canonical() + &traces)));
+        let key = format!("{:016x}", hash(&(document.canonical() + &courses)));
         points.push(CasePoint { values, case: Arc::new(case), key });
     }
     for (place, point) in points.iter().enumerate() {
@@ -136,7 +140,8 @@ fn read(path: &Path, set: &[String]) -> Result<Scenario, LabError> {
             return Err(document.wrong("sweep", &found, "different ones"));
         }
     }
-    Ok(Scenario { name, keys: axes.keys, points, text })
+    let (name, text) = (name.clone(), text.clone());
+    Ok(Scenario { name, text, traces, keys: axes.keys, points })
 }
 
 /// FNV-1a, 64 bits.

@@ -4,6 +4,7 @@ use super::Scenario;
 use crate::LabError;
 use crate::experiments::{Axis, Draw, Figure, Series};
 use crate::files;
+use crate::schema::{Field, Kind, Resource};
 use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::Path;
@@ -13,8 +14,14 @@ use units::Instant;
 const LINES: usize = 7;
 
 /// Runs the first replication of each point again and writes what is to be recorded, in folders
-/// `series/POINT` and `capture/POINT`, and a figure of the octets received by each traffic.
-pub(super) fn write(scenario: &Scenario, seed: u64, folder: &Path) -> Result<(), LabError> {
+/// `series/POINT` and `capture/POINT`, and a figure of the octets received by each traffic; returns the
+/// schemas of the time series.
+pub(super) fn write(
+    scenario: &Scenario,
+    seed: u64,
+    folder: &Path,
+) -> Result<Vec<Resource>, LabError> {
+    let mut resources = Vec::new();
     let mut received: Vec<(String, Vec<Series>)> = Vec::new();
     for (place, point) in scenario.points.iter().enumerate() {
         let record = &point.case.record;
@@ -39,12 +46,16 @@ pub(super) fn write(scenario: &Scenario, seed: u64, folder: &Path) -> Result<(),
         let failed = |source| LabError::File { path: captures.clone(), source };
         built.net.finish_captures().map_err(failed)?;
         for series in built.net.series().filter(|series| !series.samples().is_empty()) {
-            let path = folder.join("series").join(&number);
-            let path = path.join(format!("{}.csv", series.name().replace(' ', "-")));
+            let file = format!("series/{number}/{}.csv", series.name().replace(' ', "-"));
+            let path = folder.join(&file);
             let mut csv = Vec::new();
             let failed = |source| LabError::File { path: path.clone(), source };
             series.write_csv(&mut csv).map_err(failed)?;
             files::write_whole(&path, &csv)?;
+            let head = String::from_utf8_lossy(&csv);
+            let head = head.lines().next().unwrap_or_default().split(',');
+            let fields = head.map(|name| Field::new(name, Kind::Number, "")).collect();
+            resources.push(Resource::csv(&file, fields));
             if let Some(traffic) = series.name().strip_suffix(" received") {
                 let label = scenario.label(place);
                 let label = if label.is_empty() { traffic.to_owned() } else { label };
@@ -74,5 +85,5 @@ pub(super) fn write(scenario: &Scenario, seed: u64, folder: &Path) -> Result<(),
         };
         super::figures::draw(&figure, folder)?;
     }
-    Ok(())
+    Ok(resources)
 }

@@ -4,8 +4,9 @@ use super::expect::Judged;
 use super::{Scenario, expect, figures, record};
 use crate::LabError;
 use crate::experiments::statistics::{Summary, shown};
-use crate::experiments::{Options, Values, Verdict};
+use crate::experiments::{Options, Values, Verdict, scenario_code};
 use crate::files;
+use crate::schema::{self, Field, Kind, Package, Resource};
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -38,6 +39,8 @@ pub enum Report {
 struct Run<'a> {
     scenario: &'a str,
     version: &'static str,
+    /// Hash of the code that the values depend on.
+    code: String,
     seed: u64,
     replications: usize,
     points: usize,
@@ -60,6 +63,7 @@ pub(super) fn write(
     let run = Run {
         scenario: &scenario.name,
         version: env!("CARGO_PKG_VERSION"),
+        code: scenario_code(),
         seed: options.seed,
         replications: values.first().map_or(0, Vec::len),
         points: scenario.points.len(),
@@ -71,7 +75,9 @@ pub(super) fn write(
     let text = summary(scenario, values, &judged);
     put("summary.md", &text)?;
     figures::write(scenario, values, &folder)?;
-    record::write(scenario, options.seed, &folder)?;
+    let series = record::write(scenario, options.seed, &folder)?;
+    let package = package(scenario, series);
+    put(schema::FILE, &package.json()?)?;
     let met = judged.iter().all(|one| one.verdict == Verdict::Agrees);
     Ok(Report::Whole { folder, text, met })
 }
@@ -89,6 +95,55 @@ fn measures(scenario: &Scenario) -> Vec<(String, String)> {
     }
     all
 }
+
+/// The schema of all tables; `series` are those of the time series.
+fn package(scenario: &Scenario, series: Vec<Resource>) -> Package {
+    let (integer, number, text) = (Kind::Integer, Kind::Number, Kind::String);
+    let point = Field::new("point", integer, "The point of the sweep, from 1");
+    let keys = scenario.keys.iter().enumerate().map(|(place, key)| {
+        let values = scenario.points.iter().map(|point| point.values[place].as_str());
+        Field::of_values(key, values, "A key of the scenario")
+    });
+    let mut runs = vec![point];
+    runs.extend(keys);
+    let mut cells = runs.clone();
+    runs.push(Field::new("replication", integer, "From 0; its number selects the random numbers"));
+    cells.push(Field::new("replications", integer, "Number of runs"));
+    for (_, head) in measures(scenario) {
+        runs.push(Field::new(&head, number, "Value of one run"));
+        cells.push(Field::new(&head, number, "Mean over the replications that have a value"));
+        for (end, about) in [
+            ("ci95_low", "Lower end of the 95 % interval of the mean"),
+            ("ci95_high", "Upper end of the 95 % interval of the mean"),
+        ] {
+            cells.push(Field::new(&format!("{head} {end}"), number, about));
+        }
+    }
+    let expect = EXPECT.map(|(name, about)| {
+        let is_number = ["ours", "ci95_low", "ci95_high"].contains(&name);
+        Field::new(name, if is_number { number } else { text }, about)
+    });
+    let mut resources = vec![
+        Resource::csv("runs.csv", runs),
+        Resource::csv("cells.csv", cells),
+        Resource::csv("expect.csv", expect.to_vec()),
+    ];
+    resources.extend(series);
+    let title = &scenario.points[0].case.title;
+    Package::new(&scenario.name, if title.is_empty() { &scenario.name } else { title }, resources)
+}
+
+/// Columns of `expect.csv`.
+const EXPECT: [(&str, &str); 8] = [
+    ("name", "Name of the criterion"),
+    ("point", "Swept keys with their values"),
+    ("criterion", "What is expected of which measure"),
+    ("ours", "The mean, in the unit of the measure, or the ratio of two means"),
+    ("ci95_low", "Lower end of its 95 % interval"),
+    ("ci95_high", "Upper end of its 95 % interval"),
+    ("verdict", "agrees or differs"),
+    ("reason", "Why it differs"),
+];
 
 /// One row for each replication of each point.
 fn runs(scenario: &Scenario, values: &[Vec<Values>]) -> String {
@@ -142,7 +197,6 @@ fn cells(scenario: &Scenario, values: &[Vec<Values>]) -> String {
 }
 
 fn expectations(judged: &[Judged]) -> String {
-    let head = ["name", "point", "criterion", "ours", "ci95_low", "ci95_high", "verdict", "reason"];
     let rows = judged.iter().map(|one| {
         let mean = one.summary.map_or(String::new(), |summary| summary.mean.to_string());
         let ends = one.summary.and_then(|summary| summary.interval());
@@ -158,7 +212,7 @@ fn expectations(judged: &[Judged]) -> String {
             one.reason.clone(),
         ]
     });
-    files::csv(&head.map(str::to_owned), rows)
+    files::csv(&EXPECT.map(|(name, _)| name.to_owned()), rows)
 }
 
 /// The measures with their intervals, and the criteria, as Markdown.

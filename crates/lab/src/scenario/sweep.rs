@@ -1,7 +1,7 @@
 //! The points of a sweep: a grid of lists, and lists that vary together.
 
-use super::document::{Document, Replacement};
 use crate::LabError;
+use crate::document::{Document, Replacement};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -123,7 +123,7 @@ pub(super) fn setting(word: &str) -> Result<Replacement<'_>, LabError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::document::shown;
+    use crate::document::shown;
 
     fn points(text: &str) -> Result<Vec<String>, String> {
         let mut document = Document::parse("f.toml", text).unwrap();

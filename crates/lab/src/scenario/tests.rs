@@ -46,7 +46,7 @@ gateways.kind = ["none", "single", "stp", "pair"]
 "#;
 
 fn whole(path: &Path, options: &Options) -> (String, bool) {
-    match run(path, options, None).unwrap() {
+    match run(&Source::read(path).unwrap(), options, None).unwrap() {
         Report::Whole { text, met, .. } => (text, met),
         part @ Report::Part { .. } => panic!("{part:?}"),
     }
@@ -54,7 +54,8 @@ fn whole(path: &Path, options: &Options) -> (String, bool) {
 
 fn error(folder: &Folder, text: &str) -> String {
     let path = folder.file("wrong.toml", text);
-    let error = run(&path, &Options::new(&folder.0), None).unwrap_err().to_string();
+    let error =
+        run(&Source::read(&path).unwrap(), &Options::new(&folder.0), None).unwrap_err().to_string();
     error.replace(&format!("{}/", folder.0.display()), "")
 }
 
@@ -70,7 +71,7 @@ fn shards_merge_to_the_results_of_one_run_and_equal_results_do_not_differ() {
     assert!(!met && text.contains("1 of 5 criteria are met"), "{text}");
     for part in [1, 2] {
         let options = Options { shard: Some((part, 2)), ..options(&format!("part{part}")) };
-        let report = run(&path, &options, None).unwrap();
+        let report = run(&Source::read(&path).unwrap(), &options, None).unwrap();
         assert_eq!(report, Report::Part { name: "small".into(), done: 6, jobs: 12 });
     }
     let parts = ["part1", "part2"].map(|part| folder.0.join(part));
@@ -177,7 +178,7 @@ fn a_trace_changes_the_rate() {
     let path = folder.file("trace.toml", &format!("{text}[record]\nseries = \"1s\"\n"));
     whole(&path, &Options { quick: true, ..Options::new(&folder.0) });
     let series = folder.0.join("trace/series/1/file-received.csv");
-    let table = csv::Table::read(&series).unwrap();
+    let table = crate::csv::Table::read(&series).unwrap();
     let at = |second: usize| table.rows[second][1].parse::<f64>().unwrap();
     let (fast, slow) = (at(9) - at(5), at(19) - at(15));
     assert!(fast > 4.0 * 2e6 / 8.0 * 0.8 && slow < 4.0 * 2e5 / 8.0 * 1.1, "{fast} {slow}");

@@ -1,9 +1,9 @@
 //! Hosts of a scenario's traffic, and what is measured at them.
 
-use super::document::Document;
 use super::file::{Http, Kind, Traffic};
 use super::measures::{Found, bulk_measures, bulk_run, latencies, page_measures, pages};
 use crate::LabError;
+use crate::document::Document;
 use sim::Network;
 use sim::host::{BulkReceiver, BulkSender, Host, Tcp, TcpId};
 use sim::network::{Address, NodeId};

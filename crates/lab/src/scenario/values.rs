@@ -278,6 +278,11 @@ impl Link {
         Ok(texts)
     }
 
+    /// The files of traces.
+    pub(super) fn trace_files(&self) -> impl Iterator<Item = &String> {
+        self.traces.iter().map(|(_, file)| file)
+    }
+
     fn apply<E: Error>(config: &mut LinkConfig, key: &str, text: &str) -> Result<(), E> {
         if key.starts_with("trace") {
             return Ok(());

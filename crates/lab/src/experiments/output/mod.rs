@@ -9,6 +9,7 @@ use super::judged::Judged;
 use super::outcome::{Outcome, agreement};
 use crate::LabError;
 use crate::files;
+use crate::schema::{self, Package, Resource};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -22,12 +23,13 @@ const OVERVIEW: &str = "overview.md";
 const RESULTS: &str = "results.json";
 
 /// Writes the evaluated results of an entry into its folder: `outcome.json`, `cells.csv`,
-/// `cells.md`, and each figure and table.
+/// `cells.md`, each figure and table, and the schema of the tables.
 pub(super) fn write_entry(out: &Path, judged: &Judged) -> Result<(), LabError> {
     let folder = out.join(&judged.id);
     let names: Vec<&str> = files_of(&judged.outcome).collect();
     debug_assert_eq!(twice(&names), None, "two files of {} have one name", judged.id);
     let plot_failed = |error: crate::plot::PlotError| LabError::Plot(error.to_string());
+    let mut tables = vec![("cells.csv".to_owned(), cells(judged))];
     for picture in &judged.outcome.pictures {
         let path = folder.join(format!("{}.svg", picture.id));
         files::write_whole(&path, picture.svg.as_bytes())?;
@@ -37,14 +39,20 @@ pub(super) fn write_entry(out: &Path, judged: &Judged) -> Result<(), LabError> {
             let at = |ending: &str| folder.join(format!("{}.{ending}", figure.id));
             files::write_whole(&at("svg"), figure.svg().map_err(plot_failed)?.as_bytes())?;
             files::write_whole(&at("png"), &figure.png().map_err(plot_failed)?)?;
-            files::write_whole(&at("csv"), figure.csv().as_bytes())?;
+            tables.push((format!("{}.csv", figure.id), figure.csv()));
         }
         for table in &section.tables {
             let text = files::csv(&table.head, table.rows.iter().cloned());
-            files::write_whole(&folder.join(format!("{}.csv", table.id)), text.as_bytes())?;
+            tables.push((format!("{}.csv", table.id), text));
         }
     }
-    files::write_whole(&folder.join("cells.csv"), cells(judged).as_bytes())?;
+    let mut resources = Vec::new();
+    for (name, text) in &tables {
+        files::write_whole(&folder.join(name), text.as_bytes())?;
+        resources.push(Resource::read(name, text));
+    }
+    let package = Package::new(&judged.id, &judged.title, resources);
+    files::write_whole(&folder.join(schema::FILE), package.json()?.as_bytes())?;
     files::write_whole(&folder.join("cells.md"), markdown::page(judged).as_bytes())?;
     files::write_whole(&folder.join(OUTCOME), json(judged)?.as_bytes())
 }

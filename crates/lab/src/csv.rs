@@ -5,14 +5,14 @@ use crate::files;
 use std::path::Path;
 
 /// A table with a header.
-pub(super) struct Table {
-    pub(super) head: Vec<String>,
-    pub(super) rows: Vec<Vec<String>>,
+pub(crate) struct Table {
+    pub(crate) head: Vec<String>,
+    pub(crate) rows: Vec<Vec<String>>,
 }
 
 impl Table {
     /// Reads a file (RFC 4180).
-    pub(super) fn read(path: &Path) -> Result<Self, LabError> {
+    pub(crate) fn read(path: &Path) -> Result<Self, LabError> {
         let mut rows = parse(&files::read(path)?).into_iter();
         let head = rows.next().unwrap_or_default();
         let rows: Vec<Vec<String>> = rows.collect();
@@ -26,12 +26,13 @@ impl Table {
     }
 
     /// The place of a column.
-    pub(super) fn column(&self, name: &str) -> Option<usize> {
+    pub(crate) fn column(&self, name: &str) -> Option<usize> {
         self.head.iter().position(|known| known == name)
     }
 }
 
-fn parse(text: &str) -> Vec<Vec<String>> {
+/// The rows of a text, the header first.
+pub(crate) fn parse(text: &str) -> Vec<Vec<String>> {
     let (mut rows, mut row, mut field) = (Vec::new(), Vec::new(), String::new());
     let mut quoted = false;
     let mut letters = text.chars().peekable();

@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue, Deserializer, Error};
 /// A scenario file, or one point of its sweep: values that the sweep or the command line replaced
 /// keep the position of their replacement.
 #[derive(Clone, Debug)]
-pub(super) struct Document<'a> {
+pub(crate) struct Document<'a> {
     file: &'a str,
     text: &'a str,
     table: DeTable<'a>,
@@ -17,39 +17,39 @@ pub(super) struct Document<'a> {
 
 /// A value that replaces another one in a document.
 #[derive(Clone, Debug)]
-pub(super) struct Replacement<'a> {
+pub(crate) struct Replacement<'a> {
     /// Path of the key: names joined by dots.
-    pub(super) path: String,
-    pub(super) value: Spanned<DeValue<'a>>,
+    pub(crate) path: String,
+    pub(crate) value: Spanned<DeValue<'a>>,
 }
 
 impl<'a> Document<'a> {
     /// Parses `text`; `file` is the name for messages.
-    pub(super) fn parse(file: &'a str, text: &'a str) -> Result<Self, LabError> {
+    pub(crate) fn parse(file: &'a str, text: &'a str) -> Result<Self, LabError> {
         match DeTable::parse(text) {
             Ok(table) => Ok(Self { file, text, table: table.into_inner() }),
             Err(error) => {
                 let line = line_at(text, error.span().map_or(0, |span| span.start));
                 let found = text.lines().nth(line - 1).unwrap_or_default().trim();
-                let message = format!("{file}:{line}: found `{found}`: {}", error.message());
-                Err(LabError::Request(message))
+                let message = format!("found `{found}`: {}", error.message());
+                Err(LabError::Input { file: file.to_owned(), line, key: String::new(), message })
             }
         }
     }
 
     /// Returns whether the top level has this key.
-    pub(super) fn has(&self, key: &str) -> bool {
+    pub(crate) fn has(&self, key: &str) -> bool {
         self.table.contains_key(key)
     }
 
     /// Removes a key of the top level, with its value.
-    pub(super) fn take(&mut self, key: &str) -> Option<Spanned<DeValue<'a>>> {
+    pub(crate) fn take(&mut self, key: &str) -> Option<Spanned<DeValue<'a>>> {
         self.table.remove(key)
     }
 
     /// Replaces a value, or adds it. Where the path has no table, one is made; a text there becomes
     /// the key `words` of the table.
-    pub(super) fn replace(&mut self, replacement: &Replacement<'a>) {
+    pub(crate) fn replace(&mut self, replacement: &Replacement<'a>) {
         let Replacement { path, value } = replacement;
         let mut table = &mut self.table;
         let mut names = path.split('.').peekable();
@@ -78,18 +78,18 @@ impl<'a> Document<'a> {
     }
 
     /// Reads the document as a `T`.
-    pub(super) fn read<T: DeserializeOwned>(&self) -> Result<T, LabError> {
+    pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T, LabError> {
         let whole = Spanned::new(0..self.text.len(), self.table.clone());
         T::deserialize(Deserializer::from(whole)).map_err(|error| self.explain(&error))
     }
 
     /// The table at the top as text without positions: equal for documents with equal values.
-    pub(super) fn canonical(&self) -> String {
+    pub(crate) fn canonical(&self) -> String {
         canonical_table(&self.table)
     }
 
     /// Returns the error that the value of `path` is wrong.
-    pub(super) fn wrong(&self, path: &str, found: &str, expected: &str) -> LabError {
+    pub(crate) fn wrong(&self, path: &str, found: &str, expected: &str) -> LabError {
         let mut span = 0..0;
         let mut table = Some(&self.table);
         let names: Vec<&str> = path.split('.').collect();
@@ -109,8 +109,8 @@ impl<'a> Document<'a> {
 
     fn message(&self, at: usize, path: &str, what: &str) -> LabError {
         let line = line_at(self.text, at);
-        let key = if path.is_empty() { String::new() } else { format!("{path}: ") };
-        LabError::Request(format!("{}:{line}: {key}{what}", self.file))
+        let (file, key) = (self.file.to_owned(), path.to_owned());
+        LabError::Input { file, line, key, message: what.to_owned() }
     }
 
     /// Returns the error of the deserializer in the form of all others.
@@ -171,7 +171,7 @@ fn innermost(table: &DeTable<'_>, at: &str, span: &Range<usize>, best: &mut (usi
 }
 
 /// Returns the known name with the fewest changes to `found`, if those are less than half of it.
-pub(super) fn nearest<'k>(found: &str, known: &[&'k str]) -> Option<&'k str> {
+pub(crate) fn nearest<'k>(found: &str, known: &[&'k str]) -> Option<&'k str> {
     let by_changes = |name: &&&str| changes(found, name);
     let near = known.iter().min_by_key(by_changes)?;
     (changes(found, near) * 2 <= found.chars().count()).then_some(*near)
@@ -197,7 +197,7 @@ fn line_at(text: &str, offset: usize) -> usize {
 }
 
 /// A value as text, a string without its quotes.
-pub(super) fn shown(value: &DeValue<'_>) -> String {
+pub(crate) fn shown(value: &DeValue<'_>) -> String {
     match value {
         DeValue::String(text) => text.to_string(),
         _ => canonical(value),
