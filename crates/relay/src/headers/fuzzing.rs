@@ -145,20 +145,20 @@ pub(super) fn take(receiver: &mut Datagrams, payload: &[u8]) -> Vec<Answer> {
 
 /// Fields of a packet with UDP, and with RTP if `ssrc` is given.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Fields {
-    pub(super) v6: bool,
-    pub(super) port: u16,
-    pub(super) id: u16,
-    pub(super) service: u8,
-    pub(super) ssrc: Option<u32>,
-    pub(super) number: u16,
-    pub(super) timestamp: u32,
-    pub(super) marker: bool,
-    pub(super) no_checksum: bool,
+pub(crate) struct Fields {
+    pub(crate) v6: bool,
+    pub(crate) port: u16,
+    pub(crate) id: u16,
+    pub(crate) service: u8,
+    pub(crate) ssrc: Option<u32>,
+    pub(crate) number: u16,
+    pub(crate) timestamp: u32,
+    pub(crate) marker: bool,
+    pub(crate) no_checksum: bool,
 }
 
 /// Makes a packet with right lengths and checksums.
-pub(super) fn packet(fields: Fields, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn packet(fields: Fields, payload: &[u8]) -> Vec<u8> {
     let layout = Layout { v6: fields.v6, profile: Profile::Udp };
     let mut packet = if fields.v6 {
         let mut header = vec![0x60, 0, 0, 0, 0, 0, 17, 64];

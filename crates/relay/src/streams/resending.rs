@@ -92,9 +92,8 @@ impl Streams {
                         let carried = datagrams.context_lost(carried);
                         datagrams.context_released(carried);
                     }
-                    Reference::Control(_) | Reference::Stream { .. } | Reference::Datagram => {
-                        *controls_out -= 1;
-                    }
+                    Reference::Control(_) => *controls_out -= 1,
+                    Reference::Stream { .. } | Reference::Datagram => {}
                 }
             }
             false

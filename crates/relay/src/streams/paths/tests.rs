@@ -3,6 +3,8 @@
 use super::*;
 use crate::{Event, Priority, RelayConfig, ResetReason, StreamId, Target};
 
+mod headers;
+
 const GEO: usize = 0;
 const LEO: usize = 1;
 
@@ -12,9 +14,12 @@ fn at(millis: u64) -> Instant {
 
 /// Streams of both sides, with a path of 600 ms and one of 50 ms, of 8 Mbit/s each.
 fn pair() -> [Streams; 2] {
-    let config = RelayConfig { unsent_limit: 4 << 20, ..RelayConfig::new("x") };
+    pair_of(&RelayConfig { unsent_limit: 4 << 20, ..RelayConfig::new("x") })
+}
+
+fn pair_of(config: &RelayConfig) -> [Streams; 2] {
     [false, true].map(|is_hub| {
-        let mut streams = Streams::new(&config, is_hub, at(0));
+        let mut streams = Streams::new(config, is_hub, at(0));
         for (path, millis) in [(GEO, 600), (LEO, 50)] {
             streams.set_path(path, true);
             let rate = BitRate::from_mbps(8);
