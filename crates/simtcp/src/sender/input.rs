@@ -302,10 +302,20 @@ impl Sender {
     fn restart_timer(&mut self, now: Instant) {
         let runs = self.flow.oldest < self.flow.end;
         let oldest = self.log.as_ref().and_then(SentLog::oldest_sent);
-        let from = oldest.filter(|_| self.recovery.times_the_oldest()).unwrap_or(now);
+        let by_oldest = self.recovery.times_the_oldest() && !self.oldest_waits();
+        let from = oldest.filter(|_| by_oldest).unwrap_or(now);
         // A timer that has already expired is set to 1 ms (Linux: a jiffy).
         let soon = now + Span::from_millis(1);
         self.timer = runs.then(|| self.round_trip.deadline(from).max(soon));
+    }
+
+    /// Whether the oldest segment is known to be lost and waits for room in a window that the
+    /// algorithm has made smaller than the flight. The timer then counts from the acknowledgement
+    /// (RFC 6298, rule 5.3; here a selective one as well); counted from the transmission it would
+    /// expire although no acknowledgement is missing.
+    fn oldest_waits(&self) -> bool {
+        let lost = self.log.as_ref().and_then(SentLog::first_lost);
+        self.window.delays_repair() && lost.is_some_and(|(start, _)| start <= self.flow.oldest)
     }
 
     /// Handles the retransmission timeout (RFC 6298, rules 5.4 to 5.6): the oldest segment is

@@ -4,7 +4,7 @@ use super::windows::{plain, rounds, ten};
 use super::wire::Wire;
 use crate::{AfterIdle, DelayedAck, Ecn, RtoConfig, TcpConfig};
 use std::vec::Vec;
-use units::{BitRate, Instant, Serializer, Span};
+use units::{BitRate, Instant, RngStream, Serializer, Span};
 
 const MSS: u64 = 1_000;
 const ROUND: Span = Span::from_millis(100);
@@ -250,4 +250,21 @@ fn accurate_feedback_counts_marks_and_needs_both_ends() {
     assert!(wire.sent.iter().any(|sent| sent.1.ecn == Ecn::Capable));
     assert!(wire.sent.iter().all(|sent| sent.1.ecn != Ecn::Scalable));
     assert_eq!(wire.client.counters().marks, 1);
+}
+
+#[test]
+fn known_loss_waits_for_room_in_probe_rtt_without_a_timeout() {
+    // Geostationary, one product of queue, a loss in a thousand: a segment that is known to be lost
+    // in ProbeRTT waits until the flight has fallen to half of a product, for longer than the
+    // timer's margin of 200 ms.
+    for seed in [3, 5] {
+        let mut chance = RngStream::new(seed, 0, "zz");
+        let mut wire = Wire::new(&TcpConfig::bbr3(), Span::from_millis(300))
+            .with_line(Serializer::new(BitRate::from_mbps(10)), 750_000)
+            .losing(move |_, segment| segment.payload.len > 0 && chance.chance(0.001));
+        let rate = saturate(&mut wire, 90);
+        let counters = wire.client.counters();
+        assert!(counters.recoveries > 20 && rate > 8.0e6, "{rate}");
+        assert_eq!(counters.timeouts, 0, "seed {seed}");
+    }
 }

@@ -125,6 +125,12 @@ impl Window {
         }
     }
 
+    /// The window may become smaller than the flight by design, so that repair waits for room.
+    /// Version 1 of BBR does so too, but keeps the stricter timer of its published results.
+    pub(crate) fn delays_repair(&self) -> bool {
+        matches!(self, Self::Bbr3(_))
+    }
+
     /// Handles a loss detected by duplicates, with `flight` octets outstanding.
     pub(crate) fn on_loss(&mut self, flight: u64) {
         match self {
