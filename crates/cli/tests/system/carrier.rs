@@ -35,16 +35,24 @@ fn tls_connections(network: &TestNetwork) -> usize {
 #[test]
 fn tls_carries_the_link_while_udp_is_blocked() {
     let rates = "rate_up = \"10mbit\"\nrate_down = \"10mbit\"\nround_trip = \"80ms\"";
-    block_and_unblock("carrier", rates, "");
+    block_and_unblock("carrier", rates, "", None);
 }
 
 #[test]
 fn tls_carries_the_link_to_a_hub_with_shards() {
     // A hub with shards has no rate of its own.
-    block_and_unblock("carrier-shards", "round_trip = \"80ms\"", "shards = 2");
+    block_and_unblock("carrier-shards", "round_trip = \"80ms\"", "shards = 2", None);
 }
 
-fn block_and_unblock(name: &str, rates: &str, hub: &str) {
+/// TLS-5.4
+#[test]
+fn the_port_that_answers_a_probe_is_used() {
+    let rates = "round_trip = \"80ms\"\nports = [4500, 443]";
+    block_and_unblock("carrier-ports", rates, "", Some("7000, 443"));
+}
+
+/// Blocks UDP, and then only the ports of `still`.
+fn block_and_unblock(name: &str, rates: &str, hub: &str, still: Option<&str>) {
     if !have(&["nginx", "curl", "nft"]) {
         return;
     }
@@ -90,6 +98,9 @@ fn block_and_unblock(name: &str, rates: &str, hub: &str) {
     });
     assert!(fs::read(network.dir.join("got")).unwrap() == content, "not the file's octets");
     nft(&network.net.hub, "delete table inet blocked");
+    if let Some(ports) = still {
+        nft(&network.net.hub, &block_ports(ports));
+    }
     let began = clock.now();
     while tls_connections(&network) > 0 {
         echo();

@@ -1,6 +1,7 @@
 //! Two gateways on one machine's loopback, and clients and servers around them.
 
 mod bonded;
+mod carrier;
 mod counts;
 mod drain;
 mod ends;

@@ -272,3 +272,64 @@ pub(super) fn local_udp(
     socket.connect(&peer.into())?;
     Ok(UdpSocket::from_std(socket.into()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tls::settings;
+    use rustls::{ClientConnection, ServerConnection};
+    use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+
+    const ANY: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
+
+    /// A link socket.
+    fn link() -> std::net::UdpSocket {
+        let socket = std::net::UdpSocket::bind(ANY).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        socket
+    }
+
+    /// A bridge for `link`, and the address of its UDP socket.
+    fn bridge(tls: Connection, tcp: std::net::TcpStream, link: SocketAddr) -> (Bridge, SocketAddr) {
+        tcp.set_nonblocking(true).unwrap();
+        let udp = local_udp(ANY.into(), link).unwrap();
+        let address = udp.local_addr().unwrap();
+        (Bridge::new(tls, TcpStream::from_std(tcp), udp), address)
+    }
+
+    /// TLS-3.2
+    #[test]
+    fn datagrams_are_delivered_in_order_and_those_without_a_frame_are_dropped() {
+        let [near, far] = [link(), link()];
+        let listener = TcpListener::bind(ANY).unwrap();
+        let tcp = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let name = "hub.example".try_into().unwrap();
+        let client = ClientConnection::new(settings::of_terminal().unwrap(), name).unwrap();
+        let server = ServerConnection::new(settings::of_hub(None).unwrap()).unwrap();
+        let (mut terminal, address) = bridge(client.into(), tcp, near.local_addr().unwrap());
+        let accepted = listener.accept().unwrap().0;
+        let (mut hub, _) = bridge(server.into(), accepted, far.local_addr().unwrap());
+        let mut scratch = Scratch::default();
+        let mut arrived = Vec::new();
+        let mut room = [0; MAX_DATAGRAM];
+        let clock = rt::Clock::new();
+        let began = clock.now();
+        for number in 0..50_u8 {
+            near.send_to(&vec![number; 24 + 20 * usize::from(number)], address).unwrap();
+            // Shorter and longer than a frame.
+            near.send_to(&[number; 23], address).unwrap();
+            near.send_to(&[number; MAX_DATAGRAM + 1], address).unwrap();
+            while arrived.len() <= usize::from(number) {
+                terminal.turn(&mut scratch).unwrap();
+                hub.turn(&mut scratch).unwrap();
+                if let Ok(length) = far.recv(&mut room) {
+                    arrived.push((room[0], length));
+                }
+                let time = clock.now().since(began);
+                assert!(time < Span::from_secs(30), "{} arrived", arrived.len());
+            }
+        }
+        let sent: Vec<_> = (0..50).map(|number| (number, 24 + 20 * usize::from(number))).collect();
+        assert_eq!(arrived, sent);
+    }
+}

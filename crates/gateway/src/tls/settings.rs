@@ -111,3 +111,85 @@ impl ServerCertVerifier for AnyCertificate {
         self.provider.signature_verification_algorithms.supported_schemes()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustls::{ClientConnection, ConnectionCommon, Error, HandshakeKind, ServerConnection};
+
+    /// The extension `supported_versions` of a ClientHello that offers TLS 1.3 alone (RFC 8446,
+    /// section 4.2.1).
+    const ONLY_TLS13: [u8; 7] = [0, 43, 0, 3, 2, 3, 4];
+
+    fn sent<Data>(from: &mut ConnectionCommon<Data>) -> Vec<u8> {
+        let mut octets = Vec::new();
+        while from.wants_write() {
+            from.write_tls(&mut octets).unwrap();
+        }
+        octets
+    }
+
+    fn receive<Data>(to: &mut ConnectionCommon<Data>, mut octets: &[u8]) -> Result<(), Error> {
+        while !octets.is_empty() {
+            to.read_tls(&mut octets).unwrap();
+            to.process_new_packets()?;
+        }
+        Ok(())
+    }
+
+    /// A terminal's connection to a hub that it calls by this name.
+    fn terminal(settings: &Arc<ClientConfig>) -> ClientConnection {
+        let name = ServerName::try_from("hub.example").unwrap();
+        ClientConnection::new(Arc::clone(settings), name).unwrap()
+    }
+
+    fn connect(client: &mut ClientConnection, server: &mut ServerConnection) {
+        while client.is_handshaking() || server.is_handshaking() {
+            receive(server, &sent(client)).unwrap();
+            receive(client, &sent(server)).unwrap();
+        }
+    }
+
+    /// TLS-2.1
+    #[test]
+    fn every_connection_has_a_full_handshake_of_tls_1_3() {
+        let (hub, own) = (of_hub(None).unwrap(), of_terminal().unwrap());
+        assert!(!own.enable_early_data && hub.max_early_data_size == 0);
+        for _ in 0..2 {
+            let mut client = terminal(&own);
+            let mut server = ServerConnection::new(Arc::clone(&hub)).unwrap();
+            connect(&mut client, &mut server);
+            assert_eq!(client.protocol_version(), Some(rustls::ProtocolVersion::TLSv1_3));
+            assert_eq!(client.handshake_kind(), Some(HandshakeKind::Full));
+            assert_eq!(client.tls13_tickets_received(), 0);
+        }
+    }
+
+    /// TLS-2.1
+    #[test]
+    fn no_other_version_is_offered_or_accepted() {
+        let mut hello = sent(&mut terminal(&of_terminal().unwrap()));
+        let at = hello.windows(ONLY_TLS13.len()).position(|octets| octets == ONLY_TLS13).unwrap();
+        let hub = of_hub(None).unwrap();
+        let mut server = ServerConnection::new(Arc::clone(&hub)).unwrap();
+        receive(&mut server, &hello).unwrap();
+        // TLS 1.2.
+        hello[at + ONLY_TLS13.len() - 1] = 3;
+        let mut server = ServerConnection::new(hub).unwrap();
+        let error = receive(&mut server, &hello).unwrap_err();
+        assert!(matches!(error, Error::PeerIncompatible(_)), "{error}");
+    }
+
+    /// TLS-2.2
+    #[test]
+    fn a_terminal_accepts_any_certificate() {
+        let own = of_terminal().unwrap();
+        // Each hub signs its own, for another name than that of the connection.
+        for _ in 0..2 {
+            let mut server = ServerConnection::new(of_hub(None).unwrap()).unwrap();
+            let mut client = terminal(&own);
+            connect(&mut client, &mut server);
+            assert!(client.peer_certificates().is_some_and(|chain| chain.len() == 1));
+        }
+    }
+}
