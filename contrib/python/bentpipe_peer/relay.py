@@ -371,10 +371,9 @@ class Relay:
                     raise Malformed("a GOAWAY below a stream that was opened")
                 self.peer_opened = opened
                 self.go_away()
-            case Received():
-                raise Malformed("a RECEIVED between sides without several paths")
-            case Define() | Compressed() | Contexts() | Invalid():
-                # This peer does not answer a DEFINE, so the gateway compresses nothing (HDR-2.3).
+            case Received() | Define() | Compressed() | Contexts() | Invalid():
+                # This peer has one path (RLY-12.8), and does not answer a DEFINE, so the gateway compresses
+                # nothing (HDR-2.3).
                 pass
             case Unknown(kind):
                 self.unknown_frames.append(kind)

@@ -379,11 +379,12 @@ impl Streams {
     /// path that no longer answers.
     fn receive_received(&mut self, id: StreamId, offset: u64) {
         let Some(stream) = self.streams.get(&id) else { return };
-        if offset > stream.send.sent() || !self.paths.are_several() {
+        if offset > stream.send.sent() {
             self.statistics.bad_frames += 1;
-            return;
+        } else if self.paths.are_several() {
+            // The peer may know of the second path before this side does.
+            self.release(id, 0, offset, false);
         }
-        self.release(id, 0, offset, false);
     }
 
     fn receive_shared(&mut self, returned: u64) {

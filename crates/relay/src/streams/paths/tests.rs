@@ -219,3 +219,15 @@ fn what_a_path_delivered_before_it_was_lost_is_not_sent_again() {
     }
     assert_eq!((terminal.statistics().bad_frames, terminal.held(id) > 0), (1, true));
 }
+
+/// RLY-12.8
+#[test]
+fn received_is_ignored_with_one_path() {
+    let mut terminal = Streams::new(&RelayConfig::new("x"), false, at(0));
+    let id = open(&mut terminal);
+    terminal.write(at(0), id, &[5; 100]).expect("written");
+    while fresh(&mut terminal, GEO).is_some() {}
+    let held = terminal.held(id);
+    terminal.deliver(&[0x13, 2, 0, 50]);
+    assert_eq!((terminal.statistics().bad_frames, terminal.held(id)), (0, held));
+}
