@@ -85,9 +85,7 @@ impl Resource {
             schema: Schema { fields, missing: [""] },
         }
     }
-}
 
-impl Resource {
     /// The table `text` at `path`; the types of its columns follow from their values.
     pub(crate) fn read(path: &str, text: &str) -> Self {
         let rows = crate::csv::parse(text);

@@ -4,8 +4,8 @@
 //!   engine ──in flight──▶ UDP socket of the bridge ──queued──▶ TCP
 //! ```
 //!
-//! The session's scheduler decides on the order of data, and what waits behind it cannot be
-//! overtaken. So the limit is the time that the engine needs to continue, and not a burst of a path.
+//! The session's scheduler decides on the order of data; a queue behind it is first in, first out. So
+//! the limit is the time that the engine needs to continue, and not a burst of a path.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use units::Span;

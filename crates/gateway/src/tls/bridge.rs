@@ -131,7 +131,7 @@ impl Bridge {
         let Ok((window, round_trip)) = congestion_window(&self.tcp) else { return };
         let limit = self.backlog.set_window(window, round_trip);
         let differs = limit >= 2 * self.unsent_limit || 2 * limit <= self.unsent_limit;
-        // Without it more waits where no other datagram can overtake it.
+        // Without the option the kernel queues more, in the order of arrival.
         if differs && SockRef::from(&self.tcp).set_tcp_notsent_lowat(limit as u32).is_ok() {
             self.unsent_limit = limit;
         }

@@ -174,6 +174,9 @@ pub fn verify(archive: &Path, jobs: Option<usize>) -> Result<Checked, LabError> 
         );
     }
     for Bundled { name, seed, replications, set } in &content.scenarios {
+        if !is_below(Path::new(name)) {
+            return wrong(format!("{CONTENT}: found the name {name:?}, expected one of a file"));
+        }
         let file = there.join(name).join("scenario").join(format!("{name}.toml"));
         let source = Source { file: format!("{name}.toml"), ..Source::read(&file)? };
         let replications = Some(*replications);
@@ -343,6 +346,18 @@ mod tests {
         tar.into_inner().unwrap();
         let error = verify(&path, None).unwrap_err().to_string();
         assert!(error.contains("../escape"), "{error}");
+    }
+
+    #[test]
+    fn scenarios_with_names_of_other_folders_are_rejected() {
+        let scratch = Scratch::new().unwrap();
+        let (content, archive) = (scratch.0.join(CONTENT), scratch.0.join("a.tar"));
+        let text = "{\"format\": 1, \"version\": \"\", \"code\": \"\", \"scenarios\": [
+            {\"name\": \"../x\", \"seed\": 1, \"replications\": 1, \"set\": []}]}";
+        fs::write(&content, text).unwrap();
+        pack(&BTreeMap::from([(CONTENT.to_owned(), content)]), &archive).unwrap();
+        let error = verify(&archive, None).unwrap_err().to_string();
+        assert_eq!(error, "bundle.json: found the name \"../x\", expected one of a file");
     }
 
     #[test]

@@ -74,7 +74,7 @@ impl Datagrams {
         self.contexts.released(carried);
     }
 
-    /// A packet of the session with a context will carry nothing when it is sent again. Returns
+    /// A packet of the session with a context was lost; its retransmission is empty. Returns
     /// what is to be released then.
     pub(crate) fn context_lost(&mut self, carried: ContextUse) -> ContextUse {
         if carried.defines {

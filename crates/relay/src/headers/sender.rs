@@ -17,7 +17,7 @@ const WASTEFUL: u8 = 4;
 /// Counter from which on the context is defined again, so that the new one is known before a counter
 /// takes two octets.
 const AGED: u16 = 160;
-/// Packets that others have sent since, after which a flow makes way for another.
+/// Number of packets of other flows after which the contexts of an unused flow may be reused.
 const UNUSED: u64 = 512;
 
 /// A context in a packet of the session.
@@ -157,7 +157,7 @@ impl Sender {
         }
     }
 
-    /// The packet of the session with a definition will carry nothing when it is sent again.
+    /// The packet of the session with a definition was lost; its retransmission is empty.
     pub(crate) fn lost(&mut self, context: u8) {
         let at = usize::from(context);
         let is_pending = |flow: &&mut Flow| flow.pending == Some(context);

@@ -75,8 +75,8 @@ fn an_old_peer_gets_packets_as_they_are() {
     assert_eq!(off.octets, 100 * 61);
 }
 
-/// HDR-2.2, HDR-2.4: packets before the acknowledgement are sent as they are, and a lost definition
-/// is sent again.
+/// HDR-2.2, HDR-2.4: packets before the acknowledgement are sent as they are, and a context whose
+/// definition was lost is defined again.
 #[test]
 fn a_context_is_used_once_it_is_acknowledged() {
     let mut pair = Pair::new(true);
