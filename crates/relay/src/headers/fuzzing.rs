@@ -37,6 +37,7 @@ impl Pair {
         Self { sender, receiver, flying: Vec::new(), answers: Vec::new(), octets: 0 }
     }
 
+    #[cfg(test)]
     pub(super) fn sender(&mut self) -> &mut Datagrams {
         &mut self.sender
     }
