@@ -125,6 +125,10 @@ impl UpperLayer for Streams {
         Self::has_fresh(self)
     }
 
+    fn has_urgent_data(&self) -> bool {
+        Self::has_urgent(self)
+    }
+
     fn fill_new(&mut self, _number: Seq24, room: &mut [u8]) -> Option<NewPacket> {
         let (len, handle) = Self::fresh(self, room)?;
         Some(NewPacket { len, handle })

@@ -58,6 +58,24 @@ fn an_outage_beyond_the_limit_resets_streams_at_both_ends() {
     assert!(rig.run(Span::from_secs(10), |rig| rig.app(Side::Terminal, stream).ended));
 }
 
+/// RLY-3.2, XSTP-7.2.2
+#[test]
+fn a_short_exchange_does_not_wait_for_the_retransmissions_of_bulk_data() {
+    let [terminal, hub] = acquainted(Span::from_secs(30));
+    let mut rig = Rig::with(1, terminal, hub);
+    let bulk = rig.open("source-1000000", App { end: true, ..App::default() });
+    assert!(rig.run(Span::from_secs(10), |rig| rig.app(Side::Terminal, bulk).read > 300_000));
+    rig.dark_until = rig.now + Span::from_secs(3);
+    rig.run(Span::from_secs(3), |_| false);
+    let before = rig.hub.totals().retransmitted;
+    let short = rig.open("echo", App::writer(100));
+    assert!(rig.run(Span::from_secs(10), |rig| rig.app(Side::Terminal, short).ended));
+    let by_then = rig.hub.totals().retransmitted - before;
+    assert!(rig.run(Span::from_secs(30), |rig| rig.app(Side::Terminal, bulk).ended));
+    let all = rig.hub.totals().retransmitted - before;
+    assert!(by_then > 0 && by_then < all * 3 / 4, "{by_then} of {all} retransmissions before");
+}
+
 #[test]
 fn a_session_whose_bgn_is_lost_in_an_outage_waits_as_long() {
     let mut rig = Rig::new(1, BitRate::from_mbps(10), BitRate::from_mbps(1));

@@ -120,6 +120,16 @@ impl Streams {
         (waiting || self.next_control(carries).is_some()) && !self.draining.finished
     }
 
+    /// Whether the next new packet begins with a control frame, or with data of a class before
+    /// bulk, that may precede retransmissions (XSTP-7.2.2).
+    pub(crate) fn has_urgent(&self) -> bool {
+        let carries = self.carries();
+        let is_before_bulk = |(class, entry)| class < Class::Bulk && carries.takes(class, entry);
+        !self.draining.finished
+            && (self.next_control(carries).is_some()
+                || self.scheduler.front().is_some_and(is_before_bulk))
+    }
+
     /// Where the next control frame is that the current path may carry.
     fn next_control(&self, carries: Carries) -> Option<usize> {
         let path = self.paths.current();

@@ -1,6 +1,6 @@
 //! Many short exchanges on one association, and the distribution of their times.
 
-use super::{START, Setting};
+use super::{Rig, START, Setting};
 use crate::traffic::{ConnectionPlan, Exchange};
 use satlink::Direction;
 use units::Span;
@@ -44,6 +44,11 @@ pub fn exchanges(setting: &Setting, count: usize, response: u64) -> Exchanges {
     let begin = START + INTERVAL * WARM_UP as u64;
     let last = START + INTERVAL * (WARM_UP + count) as u64;
     let end = last + Span::from_secs(60);
+    let repairs = |rig: &Rig| {
+        [rig.hub.hub.totals().repairs_sent, rig.terminal.relay.totals().packets_recovered]
+    };
+    rig.run_while(begin, |_| true);
+    let before = repairs(&rig);
     assert!(rig.run_while(end, |rig| !rig.terminal.client.is_done()), "an exchange did not end");
     let measured = rig.terminal.client.exchanged().iter();
     let mut times: Vec<Span> = measured
@@ -56,10 +61,10 @@ pub fn exchanges(setting: &Setting, count: usize, response: u64) -> Exchanges {
         let sample = rig.offered(direction).between(begin, last);
         sample.bytes as f64 * 8.0 / last.since(begin).as_secs_f64()
     };
-    let recovered = rig.terminal.relay.totals().packets_recovered;
+    let after = repairs(&rig);
     Exchanges {
         times,
         rates_bps: [rate(Direction::Forward), rate(Direction::Return)],
-        repairs: [rig.hub.hub.totals().repairs_sent, recovered],
+        repairs: [after[0] - before[0], after[1] - before[1]],
     }
 }

@@ -262,6 +262,22 @@ fn repair_keeps_lost_packets_of_short_exchanges_from_waiting() {
     }
 }
 
+/// The session begins with the page: no loss was measured then.
+#[test]
+fn repair_keeps_the_first_page_of_a_session_from_waiting() {
+    let mean = |words: &str, percent| {
+        let setting = geo(words).repairing(percent);
+        let took = (1..=40).map(|seed| page(&setting.clone().with_seed(seed), 6).took);
+        took.map(Span::as_secs_f64).sum::<f64>() / 40.0
+    };
+    let lossless = page(&geo(""), 6).took.as_secs_f64();
+    for (words, limit) in [("both loss 1%", 1.05), ("both ber 1e-5", 1.15)] {
+        let [without, with] = [None, Some(10)].map(|percent| mean(words, percent));
+        assert!(without > 1.1 * lossless, "{words}: {without} s without repair");
+        assert!(with < limit * lossless, "{words}: {with} s with repair");
+    }
+}
+
 #[test]
 fn repair_symbols_are_sent_only_where_packets_are_lost() {
     let seen = exchanges(&geo("").repairing(Some(10)), 50, 100_000);

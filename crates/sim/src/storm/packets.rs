@@ -90,6 +90,10 @@ impl UpperLayer for Packets {
         self.taken < self.size || !self.rest.is_empty()
     }
 
+    fn has_urgent_data(&self) -> bool {
+        self.tag.is_multiple_of(2) && self.has_new_data()
+    }
+
     fn fill_new(&mut self, _: Seq24, room: &mut [u8]) -> Option<NewPacket> {
         let most = room.len().checked_sub(HEAD)? as u64;
         if most == 0 || !self.has_new_data() {

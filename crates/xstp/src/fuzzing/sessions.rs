@@ -302,6 +302,10 @@ impl UpperLayer for Packets {
         self.sent < self.to_send
     }
 
+    fn has_urgent_data(&self) -> bool {
+        self.sent.is_multiple_of(2) && self.has_new_data()
+    }
+
     fn fill_new(&mut self, number: Seq24, room: &mut [u8]) -> Option<NewPacket> {
         if self.sent == self.to_send || room.len() < 4 {
             return None;

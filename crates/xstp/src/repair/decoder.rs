@@ -11,8 +11,11 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// Received packets after the last symbol after which the decoder stops storing packets.
-const MAX_IDLE_PACKETS: u32 = 1 << 16;
+/// Number of packets that are stored at the start of a session, and after each symbol, if no further
+/// symbol arrives.
+const PACKETS_STORED: u32 = 1 << 10;
+/// The same after a symbol that covers a missing packet: the path loses packets.
+const PACKETS_STORED_AFTER_LOSS: u32 = 1 << 16;
 
 /// Reason why a symbol is inconsistent with the packets that were received: the peer violates the
 /// protocol.
@@ -28,12 +31,10 @@ struct Row {
 }
 
 /// Packets and symbols that were received.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Decoder {
-    /// Whether packets are stored: a symbol was received, and not too long ago.
-    is_active: bool,
-    /// Packets received since the last symbol.
-    idle_packets: u32,
+    /// Number of packets that are stored if no further symbol arrives.
+    to_store: u32,
     /// Extended sequence number of the first entry of `packets`.
     first: u64,
     /// The most recent packets; `None` for those that are missing.
@@ -42,18 +43,23 @@ pub(crate) struct Decoder {
     sum: Sum,
 }
 
+impl Default for Decoder {
+    fn default() -> Self {
+        let (first, packets, rows, sum) = Default::default();
+        Self { to_store: PACKETS_STORED, first, packets, rows, sum }
+    }
+}
+
 impl Decoder {
     /// Stores packet `seq`, which was not reported missing and so was transmitted for the first time.
     /// (The payload of a retransmission may be another one.)
     pub(crate) fn on_packet(&mut self, seq: u64, payload: &[u8]) {
-        if !self.is_active {
+        let Some(to_store) = self.to_store.checked_sub(1) else { return };
+        if to_store == 0 {
+            *self = Self { to_store, ..Self::default() };
             return;
         }
-        self.idle_packets += 1;
-        if self.idle_packets > MAX_IDLE_PACKETS {
-            *self = Self::default();
-            return;
-        }
+        self.to_store = to_store;
         self.store(seq, payload);
         self.subtract_packet(seq);
     }
@@ -71,8 +77,7 @@ impl Decoder {
         symbol: &[u8],
         received: Range<u64>,
     ) -> Result<Vec<u64>, Rejected> {
-        self.is_active = true;
-        self.idle_packets = 0;
+        self.to_store = self.to_store.max(PACKETS_STORED);
         // What is missing in the rows lies within these bounds, so that rows are bounded as well.
         let reach = 2 * MAX_COVERED as u64;
         let oldest = received.end.saturating_sub(reach);
@@ -103,6 +108,7 @@ impl Decoder {
         if missing.is_empty() {
             return Ok(Vec::new());
         }
+        self.to_store = PACKETS_STORED_AFTER_LOSS;
         let row = Row { missing, symbol: self.sum.total().to_vec() };
         self.insert(row);
         self.take_recovered()

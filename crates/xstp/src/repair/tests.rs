@@ -59,15 +59,25 @@ fn a_symbol_that_contradicts_a_packet_is_rejected() {
     assert_eq!(decoder.on_symbol(covered(10, 2), &[0; 6], 10..11), Err(Rejected), "no length");
 }
 
+/// XSTP-15.3.5
 #[test]
-fn packets_are_stored_only_after_a_symbol() {
+fn packets_are_stored_at_the_start_and_for_some_time_after_a_symbol() {
     let mut decoder = Decoder::default();
-    decoder.on_packet(3, b"before");
-    assert_eq!(decoder.packet(3), None);
-    let covered = Covered { first: 2, count: 1, key: 0 };
-    assert_eq!(decoder.on_symbol(covered, &[0, 0], 3..4), Ok(Vec::new()));
-    decoder.on_packet(4, b"after");
-    assert_eq!(decoder.packet(4), Some(&b"after"[..]));
+    let mut stored = |from: u64| {
+        let mut last = None;
+        for seq in from..from + 100_000 {
+            decoder.on_packet(seq, b"packet");
+            last = decoder.packet(seq).map(|_| seq - from).or(last);
+        }
+        assert!(decoder.packet(from + 99_999).is_none(), "it stores still");
+        let covered = Covered { first: from + 100_000, count: 1, key: 0 };
+        let received = from + 100_000 + u64::from(from > 0)..from + 100_001;
+        decoder.on_symbol(covered, &[0, 0], received).expect("a valid symbol");
+        last
+    };
+    assert_eq!(stored(0), Some(1_022), "from the start");
+    assert_eq!(stored(200_000), Some(65_534), "the packet of the symbol was missing");
+    assert_eq!(stored(400_000), Some(1_022), "it was received");
 }
 
 /// XSTP-15.1.2, XSTP-15.1.3: the symbols of docs/spec/vectors/segments.json.

@@ -217,7 +217,8 @@ impl Session {
     /// `received` octets were received.
     pub(super) fn measure_loss(&mut self, sent: u64, received: u32) {
         if self.repairing.percent.is_some() {
-            self.repairing.loss.on_poll_answered(sent as u32, received);
+            let packet = self.octets_sent() / self.statistics.segments_sent.max(1);
+            self.repairing.loss.on_poll_answered(sent as u32, received, packet as u32);
         }
     }
 }
@@ -231,6 +232,9 @@ impl Session {
 
     /// The payload of packet `number` was received.
     pub(super) fn store_for_repair(&mut self, number: Seq24, payload: &[u8]) {
+        if !self.has_repair() {
+            return;
+        }
         let seq = self.receiver.extend(number);
         // One that was reported may be a retransmission, whose payload may be another one.
         if self.receiver.is_unreported(seq) {

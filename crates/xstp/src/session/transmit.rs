@@ -3,8 +3,9 @@
 //! ```text
 //!   poll_transmit
 //!     1. RST, ENDAK, END          each in a segment of its own
-//!     2. SD, if the pacer and the windows allow it: retransmissions before new data;
-//!        BGN or BGNAK is added, and POLL, STAT, USTAT and NOTE are piggybacked if they fit
+//!     2. SD, if the pacer and the windows allow it: retransmissions before new data, and in turn
+//!        with urgent new data; BGN or BGNAK is added, and POLL, STAT, USTAT and NOTE are
+//!        piggybacked if they fit
 //!     3. BGN, BGNAK, POLL, STAT, USTAT that are due and could not be piggybacked
 //!     4. REPAIR at the end of a flight
 //! ```
@@ -126,7 +127,8 @@ impl Session {
             self.pacing.pause();
             return None;
         }
-        let unpaced = retransmission.is_some() && self.retransmits_unpaced();
+        let precedes = new && retransmission.is_some() && self.may_precede(now, upper);
+        let unpaced = retransmission.is_some() && !precedes && self.retransmits_unpaced();
         if !unpaced && !self.pacing.is_ready(now) {
             return None;
         }
@@ -136,7 +138,11 @@ impl Session {
         let timestamp = self.lifecycle.timestamp(now);
         let opening = self.opening(poll_due, true);
         let mut parts = SegmentParts::new(Seq24::ZERO, timestamp, opening);
-        let staged = match self.stage(now, retransmission, &parts, upper, out) {
+        let urgent = if precedes { self.stage(now, None, &parts, upper, out) } else { None };
+        self.sender.has_preceded = urgent.is_some();
+        let retransmission = retransmission.filter(|_| urgent.is_none());
+        let staged = urgent.or_else(|| self.stage(now, retransmission, &parts, upper, out));
+        let staged = match staged {
             Some(staged) => staged,
             None if parts.has_begin() && (!wants_poll || self.control_not_before() > now) => {
                 // The packet does not fit beside BGN, which is not sent alone now: it is never
@@ -175,6 +181,13 @@ impl Session {
             self.lifecycle.handshake.on_departure(self.pacing.next_send(), timeout);
         }
         Some(len)
+    }
+
+    /// Whether new data may precede the retransmissions that are queued (XSTP-7.2.2).
+    fn may_precede(&self, now: Instant, upper: &impl UpperLayer) -> bool {
+        let begins = self.lifecycle.handshake.is_begin_due();
+        // A retransmission may be sent without the pacer.
+        self.pacing.is_ready(now) && !self.sender.has_preceded && !begins && upper.has_urgent_data()
     }
 
     /// Requests a POLL if the packet that was just staged calls for one (XSTP-10.3).
@@ -345,7 +358,7 @@ impl Session {
     }
 
     /// Octets sent, headers below included.
-    fn octets_sent(&self) -> u64 {
+    pub(super) fn octets_sent(&self) -> u64 {
         let below = self.config.packet_overhead as u64 * self.statistics.segments_sent;
         self.statistics.octets_sent + below
     }

@@ -19,6 +19,11 @@ pub trait UpperLayer {
     /// Whether there is new data to send.
     fn has_new_data(&self) -> bool;
 
+    /// Whether the next new packet may precede retransmissions (XSTP-7.2.2).
+    fn has_urgent_data(&self) -> bool {
+        false
+    }
+
     /// Writes the payload of the new packet `number` into `room`; returns `None` if there is no
     /// data, or none that fits.
     fn fill_new(&mut self, number: Seq24, room: &mut [u8]) -> Option<NewPacket>;

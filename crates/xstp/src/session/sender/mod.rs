@@ -26,6 +26,8 @@ pub(super) struct Sender {
     pub(super) has_new_data: bool,
     /// Whether the scheduler of a shared link delays the data of this session (XSTP-8.1.8).
     pub(super) is_blocked: bool,
+    /// Whether the last packet was new although retransmissions are queued: one of them is next.
+    pub(super) has_preceded: bool,
     /// Whether the window of the peer is open, or no data is waiting for it.
     pub(super) peer_window_open: bool,
     /// Whether a packet that was lost more than once is queued: a POLL follows its retransmission
@@ -58,6 +60,7 @@ impl Sender {
             table,
             has_new_data: true,
             is_blocked: false,
+            has_preceded: false,
             peer_window_open: true,
             poll_after_retransmission: false,
             retransmit_burst_left: config.xstp.retransmit_burst,

@@ -355,3 +355,32 @@ fn without_arrival_blocks_the_sender_estimates_them_and_does_not_stall() {
         assert!(share > 0.5, "{share} of the rate, loss {loss}, from {from} ms on");
     }
 }
+
+/// XSTP-7.2.2
+#[test]
+fn urgent_data_and_retransmissions_alternate() {
+    for (urgent, order) in
+        [(false, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]), (true, [6, 0, 7, 1, 8, 2, 9, 3, 4, 5])]
+    {
+        let (mut client, mut server) = established(&gateway());
+        client.upper.push_many(6, 100);
+        client.session.wake();
+        let lost = (600..700).map(|millis| client.send(at(millis)).len()).sum::<usize>();
+        assert!(lost >= 6, "{lost}");
+        let polls = client.send(at(1_000));
+        server.receive_all(at(1_300), &polls);
+        let stats = server.send(at(1_300));
+        client.receive_all(at(1_600), &stats);
+        client.upper.push_many(4, 100);
+        client.upper.urgent = urgent;
+        client.session.wake();
+        let sent = (1_600..1_700).flat_map(|millis| client.send(at(millis)));
+        let numbers: Vec<u32> = sent
+            .filter_map(|octets| {
+                let segment = Segment::decode(&Profile::Sealed, &octets).unwrap();
+                segment.payload().is_some().then(|| segment.number().value())
+            })
+            .collect();
+        assert_eq!(numbers, order, "urgent: {urgent}");
+    }
+}

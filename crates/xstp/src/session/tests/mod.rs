@@ -34,6 +34,7 @@ struct Queue {
     cut: bool,
     /// Length of retransmissions, if they are shorter than the packet.
     shrink_to: Option<usize>,
+    urgent: bool,
     note: Vec<u8>,
     received_notes: Vec<Vec<u8>>,
 }
@@ -64,6 +65,10 @@ impl Queue {
 impl UpperLayer for Queue {
     fn has_new_data(&self) -> bool {
         !self.waiting.is_empty()
+    }
+
+    fn has_urgent_data(&self) -> bool {
+        self.urgent && self.has_new_data()
     }
 
     fn fill_new(&mut self, _: Seq24, room: &mut [u8]) -> Option<NewPacket> {

@@ -18,13 +18,20 @@ fn geo(loss: f64) -> Faults {
     Faults { loss, rate: Some(BitRate::from_mbps(10)), ..Faults::clean(DELAY) }
 }
 
-/// An established pair whose server has measured the loss by 3,000 packets.
-fn measured(percent: Option<u32>, faults: Faults, seed: u64) -> World {
+/// A pair that has just been established.
+fn fresh(percent: Option<u32>, faults: Faults, seed: u64) -> World {
     let config = repairing(percent);
     let ends = [Peer::client(&config), Peer::server(&config)];
     let mut world = World::new(ends, faults, seed).without_log();
     world.ends[0].upper.push(b"give");
-    world.run(at(100_000), |ends| !ends[1].upper.delivered.is_empty());
+    assert!(world.run(at(100_000), |ends| !ends[1].upper.delivered.is_empty()));
+    world.run(world.now + Span::from_secs(2), |_| false);
+    world
+}
+
+/// An established pair whose server has measured the loss by 3,000 packets.
+fn measured(percent: Option<u32>, faults: Faults, seed: u64) -> World {
+    let mut world = fresh(percent, faults, seed);
     world.ends[1].upper.push_many(3_000, SIZE);
     world.ends[1].session.wake();
     assert!(world.run(at(200_000), |ends| ends[0].upper.delivered.len() == 3_000));
@@ -100,6 +107,32 @@ fn a_clean_path_has_neither_symbols_nor_shorter_packets() {
     let mut world = measured(Some(10), geo(0.0), 1);
     flight(&mut world, 0, 70, SIZE + 4);
     assert_eq!(world.ends[1].session.statistics().repairs_sent, 0);
+}
+
+/// XSTP-15.2.4
+#[test]
+fn the_first_flight_of_a_session_is_covered() {
+    let late_flights = |percent| {
+        let late = Span::from_millis(500);
+        let flights = (0..100).map(|seed| {
+            let mut world = fresh(percent, geo(0.02), seed);
+            flight(&mut world, 0, 30, SIZE)
+        });
+        flights.filter(|&took| took > late).count()
+    };
+    let (without, with) = (late_flights(None), late_flights(Some(10)));
+    assert!(without > 30 && with <= 5, "{without} of 100 flights wait without repair, {with} with");
+}
+
+#[test]
+fn a_path_without_loss_counts_as_clean_after_some_packets() {
+    let mut world = fresh(Some(10), geo(0.0), 1);
+    let mut symbols = [0; 2];
+    for n in 0..60 {
+        flight(&mut world, n * 10, 5, SIZE);
+        symbols[n as usize / 40] = world.ends[1].session.statistics().repairs_sent;
+    }
+    assert!(symbols[0] > 0 && symbols[0] == symbols[1], "{symbols:?}");
 }
 
 #[test]
