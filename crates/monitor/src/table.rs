@@ -233,6 +233,25 @@ pub(crate) mod tests {
         serde_json::from_str(text).unwrap()
     }
 
+    /// RLY-11.4: what a terminal reports changes neither the lines of the table nor the operator's
+    /// terminal.
+    #[test]
+    fn texts_of_a_report_are_data() {
+        let lines = |status: &Status| table(status).lines().count();
+        let mut status = example();
+        let before = lines(&status);
+        let report = status.terminals[0].report.as_mut().unwrap();
+        let hostile = "\u{1b}]0;x\u{7}\r\n\u{9b}31mship";
+        report.version = hostile.into();
+        report.paths[0].path = hostile.into();
+        report.paths[0].health = hostile.into();
+        report.messages[0].text = hostile.into();
+        assert_eq!(lines(&status), before);
+        let page = table(&status);
+        assert!(!page.chars().any(|c| c.is_control() && c != '\n'), "{page:?}");
+        assert!(page.contains("\u{fffd}31mship"), "{page:?}");
+    }
+
     #[test]
     fn a_status_is_formatted_as_text() {
         let page = table(&example());

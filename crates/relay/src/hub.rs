@@ -310,12 +310,14 @@ impl Hub {
         payload: &[u8],
         octets: usize,
     ) -> Result<Option<PeerId>, ReceiveError> {
+        let seat = self.seat(id);
         if let Some(tap) = self.tap.as_mut().filter(|_| kind == Sealed::Data) {
             let name = self.association.name(id).unwrap_or_default();
-            tap.take(now, (Some(id), name), Direction::In, payload);
+            let path = seat.map_or(0, |(_, number)| number);
+            tap.take(now, ((Some(id), path), name), Direction::In, payload);
         }
         let address = self.association.address(id);
-        let Some((of, number)) = self.seat(id) else { return Ok(Some(id)) };
+        let Some((of, number)) = seat else { return Ok(Some(id)) };
         self.touch(of);
         let Some(peer) = self.peers.get_mut(&of) else { return Ok(Some(id)) };
         let before = match self.joined.get_mut(&id) {
@@ -402,7 +404,7 @@ impl Hub {
         peer.relay.transmit(now, number, batch, most, |kind, datagram| {
             if let Some(tap) = tap.as_mut().filter(|_| kind == Sealed::Data) {
                 let name = association.name(id).unwrap_or_default();
-                tap.take(now, (Some(id), name), Direction::Out, payload_of(datagram));
+                tap.take(now, ((Some(id), number), name), Direction::Out, payload_of(datagram));
             }
             to = association.seal(now, id, kind, datagram);
             to.is_some()

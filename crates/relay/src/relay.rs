@@ -164,7 +164,7 @@ impl Relay {
             TerminalReceived::Payload { kind, payload, order } => {
                 path.heard = Some(now);
                 if let Some(tap) = self.tap.as_mut().filter(|_| kind == Sealed::Data) {
-                    tap.take(now, (None, &path.config.name), Direction::In, payload);
+                    tap.take(now, ((None, number), &path.config.name), Direction::In, payload);
                 }
                 if kind == Sealed::Data && path.order.is_earlier(order, payload) {
                     return Ok(());
@@ -266,7 +266,7 @@ impl Relay {
             let mut tap = self.tap.take().map(|tap| (tap, name()));
             self.transmit(now, number, batch, usize::MAX, |kind, datagram| {
                 if let Some((tap, name)) = tap.as_mut().filter(|_| kind == Sealed::Data) {
-                    tap.take(now, (None, name), Direction::Out, payload_of(datagram));
+                    tap.take(now, ((None, number), name), Direction::Out, payload_of(datagram));
                 }
                 terminal.seal(now, kind, datagram)
             });

@@ -20,18 +20,23 @@ pub enum Direction {
 pub struct Tapped<'a> {
     /// Time of capture.
     pub at: Instant,
-    /// The terminal; `None` at a terminal.
+    /// The association of the terminal's path; `None` at a terminal.
     pub peer: Option<PeerId>,
+    /// The number of the path in its relay.
+    pub path: usize,
     /// The direction.
     pub direction: Direction,
     /// One XSTP segment of the sealed profile.
     pub segment: &'a [u8],
 }
 
+/// The association, at a hub, and the number of the path in its relay.
+pub(crate) type Source = (Option<PeerId>, usize);
+
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     at: Instant,
-    peer: Option<PeerId>,
+    source: Source,
     direction: Direction,
     len: usize,
 }
@@ -57,7 +62,7 @@ impl Tap {
     pub(crate) fn take(
         &mut self,
         at: Instant,
-        (peer, name): (Option<PeerId>, &str),
+        (source, name): (Source, &str),
         direction: Direction,
         segment: &[u8],
     ) {
@@ -69,16 +74,16 @@ impl Tap {
             return;
         }
         self.bytes.extend_from_slice(segment);
-        self.entries.push(Entry { at, peer, direction, len: segment.len() });
+        self.entries.push(Entry { at, source, direction, len: segment.len() });
     }
 
     /// Returns the payloads since the last call of [`clear`](Self::clear), in order.
     pub fn held(&self) -> impl Iterator<Item = Tapped<'_>> {
         let mut rest = &self.bytes[..];
-        self.entries.iter().map(move |&Entry { at, peer, direction, len }| {
+        self.entries.iter().map(move |&Entry { at, source: (peer, path), direction, len }| {
             let (segment, behind) = rest.split_at(len);
             rest = behind;
-            Tapped { at, peer, direction, segment }
+            Tapped { at, peer, path, direction, segment }
         })
     }
 
@@ -102,11 +107,11 @@ mod tests {
     fn a_tap_is_filtered_bounded_and_counts_omissions() {
         let mut tap = Tap::new(Some("boat".into()), 10);
         let at = Instant::from_nanos;
-        tap.take(at(1), (None, "boat"), Direction::In, b"one");
-        tap.take(at(2), (None, "bus"), Direction::In, b"not wanted");
-        tap.take(at(3), (None, "boat"), Direction::Out, b"");
-        tap.take(at(4), (None, "boat"), Direction::Out, b"too long now");
-        tap.take(at(5), (None, "boat"), Direction::Out, b"seven b");
+        tap.take(at(1), ((None, 0), "boat"), Direction::In, b"one");
+        tap.take(at(2), ((None, 0), "bus"), Direction::In, b"not wanted");
+        tap.take(at(3), ((None, 0), "boat"), Direction::Out, b"");
+        tap.take(at(4), ((None, 0), "boat"), Direction::Out, b"too long now");
+        tap.take(at(5), ((None, 0), "boat"), Direction::Out, b"seven b");
         let held: Vec<_> = tap.held().map(|one| (one.at, one.direction, one.segment)).collect();
         let expected: [(_, _, &[u8]); 3] = [
             (at(1), Direction::In, b"one"),
@@ -117,7 +122,7 @@ mod tests {
         assert_eq!(tap.dropped(), 1);
         tap.clear();
         assert_eq!(tap.held().count(), 0);
-        tap.take(at(6), (None, "boat"), Direction::In, b"ten bytes.");
+        tap.take(at(6), ((None, 0), "boat"), Direction::In, b"ten bytes.");
         assert_eq!((tap.held().count(), tap.dropped()), (1, 1));
     }
 }

@@ -182,5 +182,7 @@ proptest! {
             prop_assert_eq!(seen.headers_damaged, 0);
             prop_assert!(compresses || seen.headers_compressed == 0);
         }
+        let bad = [rig.terminal.totals().bad_frames, rig.hub.totals().bad_frames];
+        prop_assert_eq!(bad, [0, 0]);
     }
 }

@@ -460,3 +460,6 @@ fn push(wakers: &mut Vec<task::Waker>, waker: &task::Waker) {
         wakers.push(waker.clone());
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -145,6 +145,7 @@ mod tests {
         let tapped = |direction| Tapped {
             at: Instant::from_nanos(5),
             peer: None,
+            path: 0,
             direction,
             segment: &segment,
         };

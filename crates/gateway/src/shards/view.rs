@@ -194,7 +194,7 @@ impl Taps for Shards {
         let mut copied: Vec<Copied> = all.into_iter().flat_map(|(copied, _)| copied).collect();
         copied.sort_by_key(|one| one.at);
         for Copied { name, at, direction, segment } in &copied {
-            let tapped = Tapped { at: *at, peer: None, direction: *direction, segment };
+            let tapped = Tapped { at: *at, peer: None, path: 0, direction: *direction, segment };
             take(name.as_deref(), tapped);
         }
         dropped

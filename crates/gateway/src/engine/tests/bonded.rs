@@ -3,6 +3,7 @@
 use super::harness::{Running, echo, open, pattern, read_exactly, socks_from, soon};
 use super::observe::{Client, Folder};
 use super::security::key;
+use std::collections::BTreeMap;
 use std::io::Write;
 
 /// Starts a hub with keys for two paths of one terminal, and the terminal; `tls` are the tables at
@@ -57,6 +58,43 @@ fn bonded_paths_are_joined_by_a_hub_with_shards() {
     let paths = transfers(&folder, &terminal);
     let carried = |path: &serde_json::Value| path["segment_bytes_sent"].as_u64();
     assert!(paths.iter().all(|path| carried(path) > Some(0)), "{paths:?}");
+}
+
+/// A capture at the terminal names the segments of each path by that path.
+#[test]
+fn a_capture_names_bonded_paths() {
+    use pcap_file::pcapng::blocks::name_resolution::Record;
+    use pcap_file::pcapng::{Block, PcapNgReader};
+    let folder = Folder::of_test("bonded-capture");
+    let (_hub, terminal) = start(&folder, "", ["", ""]);
+    transfers(&folder, &terminal);
+    let mut capture = Client::connect(&folder.0.join("boat.sock"));
+    assert_eq!(capture.ask(r#"{"ask":"capture","count":400}"#)["answer"], "capture");
+    transfers(&folder, &terminal);
+    let mut file = Vec::new();
+    capture.read_to_end(&mut file);
+    let mut reader = PcapNgReader::new(&file[..]).unwrap();
+    let (mut names, mut packets) = (BTreeMap::new(), BTreeMap::<[u8; 4], usize>::new());
+    while let Some(block) = reader.next_block() {
+        match block.unwrap() {
+            Block::NameResolution(block) => {
+                for record in block.records {
+                    let Record::Ipv4(record) = record else { continue };
+                    names.insert(record.names[0].to_string(), record.ip_addr.to_vec());
+                }
+            }
+            Block::EnhancedPacket(packet) => {
+                for at in [12, 16] {
+                    *packets.entry(packet.data[at..at + 4].try_into().unwrap()).or_default() += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+    let of = |name: &str| names.get(name).and_then(|address| packets.get(&address[..])).copied();
+    let (one, two) = (of("boat/one").or(of("boat")), of("boat/two"));
+    assert!(one > Some(0) && two > Some(0), "{names:?} {packets:?}");
+    assert_eq!(one.unwrap() + two.unwrap(), 400);
 }
 
 #[test]

@@ -177,6 +177,21 @@ fn labels_are_escaped() {
     assert_eq!(samples[packets], (u64::from(u32::MAX) * 9) as f64, "no exponent, no rounding");
 }
 
+/// RLY-11.4: a version that a terminal reports stays within its label.
+#[test]
+fn a_reported_version_is_data() {
+    let mut status = example();
+    let count = read(&render(&status, Format::Text), false).len();
+    let report = status.terminals[0].report.as_mut().expect("a report");
+    report.version = "1\"} 1\nbentpipe_connections_limit 7\n\\".into();
+    for (format, is_open) in [(Format::Text, false), (Format::Open, true)] {
+        let samples = read(&render(&status, format), is_open);
+        assert_eq!((samples.len(), samples["bentpipe_connections_limit"]), (count, 4096.0));
+        let escaped = "version=\"1\\\"} 1\\nbentpipe_connections_limit 7\\n\\\\\"}";
+        assert!(samples.keys().any(|name| name.ends_with(escaped)), "{samples:?}");
+    }
+}
+
 #[test]
 fn deprecated_names_are_written_beside_the_present_ones() {
     let page = render(&example(), Format::Text);

@@ -4,7 +4,6 @@ use super::{Peer, RelaySet, Side};
 use crate::config::terminal_of;
 use crate::engine::lifecycle::view::Taps;
 use crate::engine::peers::naming::{hub_name, is_same, plain};
-use crate::engine::peers::paths::Path;
 use crate::observe::{AssociationCounters, PathCounters, ReportStatus, TerminalStatus};
 use crate::tls;
 use relay::{PathReport, PeerId, Relay, Statistics, Tap, Tapped};
@@ -205,10 +204,14 @@ impl Taps for RelaySet {
         let mut dropped = 0;
         match &mut self.side {
             Side::Terminal(paths) => {
-                for Path { seat, label, .. } in &paths.all {
-                    let Some(tap) = paths.present[seat.0].tap() else { continue };
-                    let name = Some(label.as_str()).filter(|label| !label.is_empty());
-                    tap.held().for_each(|tapped| take(name, tapped));
+                for (number, relay) in paths.present.iter_mut().enumerate() {
+                    let Some(tap) = relay.tap() else { continue };
+                    for tapped in tap.held() {
+                        let seat = (number, tapped.path);
+                        let path = paths.all.iter().find(|path| path.seat == seat);
+                        let label = path.map(|path| path.label.as_str());
+                        take(label.filter(|label| !label.is_empty()), tapped);
+                    }
                     tap.clear();
                     dropped += tap.dropped();
                 }
