@@ -50,7 +50,8 @@ impl Reading {
         format!("{tolerance}/{backoff_cap}/{states}/{}", figure_key(condition, percent, party))
     }
 
-    fn of(&self, mut trial: Trial, condition: Condition) -> Trial {
+    /// Applies the combination to a trial.
+    pub(super) fn of(&self, mut trial: Trial, condition: Condition) -> Trial {
         trial.source.poll_backoff_cap = self.backoff_cap;
         if let Some(probing) = &mut trial.source.xstp.probing {
             probing.tolerance_millionths = (self.tolerance * 1e6) as u32;

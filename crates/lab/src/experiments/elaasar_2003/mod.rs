@@ -5,6 +5,7 @@
 //!   trial        one transfer, by XSTP-OFF, XSTP-ON or steady
 //!   variants     other interpretations of the paper
 //!   joint        the readings that decide sizes, combined
+//!   grid         all cells of section 6 under four parameters, combined
 //!   congestion   the open question of section 8
 //!   radio        section 7: the stack over packet radio
 //!   judge        evaluation of the paper's claims
@@ -12,6 +13,7 @@
 
 mod conditions;
 mod congestion;
+mod grid;
 mod joint;
 mod judge;
 mod plan;

@@ -4,7 +4,7 @@ use super::super::{Draw, Parameter, Point, Setting};
 use super::conditions::Condition;
 use super::trial::{Party, Trial};
 use super::variants::Variant;
-use super::{conditions, congestion, joint, radio, return_of_link, variants};
+use super::{conditions, congestion, grid, joint, radio, return_of_link, variants};
 
 /// Returns a parameter with its default, minimum and maximum.
 const fn parameter(name: &'static str, about: &'static str, range: [f64; 3]) -> Parameter {
@@ -25,6 +25,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     parameter("idle_threshold_s", "idle time after which slow start restarts, s", [3.0, 0.1, 1e6]),
     count("polls_per_round_trip", "POLLS_PER_RTT", [3.0, 1.0, 100.0]),
     parameter("link_rate_kbps", "rate of the line in kbit/s; 0: none", [0.0, 0.0, 1e7]),
+    count("grid", "1: run the stored grid of what the paper leaves open again", [0.0, 0.0, 1.0]),
 ];
 
 /// The study of figures 6 to 17.
@@ -82,6 +83,7 @@ pub(super) fn plan(setting: &Setting) -> Vec<Point> {
     points.extend(plan_variants(setting));
     points.extend(joint::plan(setting));
     points.extend(radio::plan(setting));
+    points.extend(grid::plan(setting));
     points
 }
 

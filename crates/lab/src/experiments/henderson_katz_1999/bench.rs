@@ -341,7 +341,28 @@ pub(super) fn trials() -> Vec<(Trial, u32)> {
     all.extend(several.map(|trial| (trial, 10)));
     let crowded = Trial::new(Way::SplitTcp, 600, Others::One(Router::DropTail));
     all.extend(BUFFERS_KB.map(|buffer_kb| (Trial { buffer_kb, ..crowded }, 20)));
+    let known: Vec<Trial> = all.iter().map(|(trial, _)| *trial).collect();
+    all.extend(splits().filter(|trial| !known.contains(trial)).map(|trial| (trial, 10)));
     all
+}
+
+/// Queues in packets, and rides in ms, of the grid of split connections beside one other.
+pub(super) const SPLIT_QUEUES: [u64; 3] = [QUEUE, 100, 200];
+pub(super) const SPLIT_RIDES_MS: [u64; 3] = [0, 3, RIDE_MS];
+
+/// Returns a split connection of this grid.
+pub(super) fn split(way: Way, round_trip: u64, queue: u64, ride_ms: u64) -> Trial {
+    Trial { queue, ride_ms, ..Trial::new(way, round_trip, Others::One(Router::DropTail)) }
+}
+
+fn splits() -> impl Iterator<Item = Trial> {
+    SPLIT_QUEUES.into_iter().flat_map(|queue| {
+        [40, 600].into_iter().flat_map(move |round_trip| {
+            let stp = move |ride_ms| split(Way::SplitStp, round_trip, queue, ride_ms);
+            let tcp = split(Way::SplitTcp, round_trip, queue, RIDE_MS);
+            SPLIT_RIDES_MS.into_iter().map(stp).chain([tcp])
+        })
+    })
 }
 
 /// Returns the transfers of the text's further claims.

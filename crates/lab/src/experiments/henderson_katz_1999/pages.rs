@@ -53,6 +53,12 @@ impl Pages {
         format!("{}/{} s/{}", WAYS[self.way].0, self.round_trip, self.segment)
     }
 
+    /// Whether cells stand on it, which needs more replications: pages of the traces have one file or
+    /// dozens.
+    pub(super) fn is_judged(&self) -> bool {
+        (self.round_trip, self.segment) == (latency::ORBITS[0].1, latency::SEGMENTS[0])
+    }
+
     /// Returns the connections, and the page of each; the first connection establishes the hosts'
     /// path state and belongs to no page.
     fn plans(&self, draw: &Draw) -> (Vec<ConnectionPlan>, Vec<Option<usize>>) {

@@ -15,6 +15,9 @@ pub(super) const PAGES: &str = "pages";
 /// The study of commercial networks.
 pub(super) const NETWORKS: &str = "networks";
 
+/// The study of the networks' unstated parameters, combined.
+pub(super) const CHANNELS: &str = "channels";
+
 pub(super) fn plan(setting: &Setting) -> Vec<Point> {
     let models = std::iter::once(latency::TAKEN).chain(latency::OTHERS);
     let reckon = |model: latency::Model| {
@@ -33,12 +36,19 @@ pub(super) fn plan(setting: &Setting) -> Vec<Point> {
     }
     for page in pages::all() {
         let simulate = move |draw: &Draw| page.run(draw);
-        points.push(Point::new(PAGES, page.key(), setting.at_most(10), simulate));
+        let often = if page.is_judged() { 6 } else { 1 };
+        points.push(Point::new(PAGES, page.key(), setting.at_most(10) * often, simulate));
     }
     for channel in networks::all() {
         for (name, carriage) in networks::WAYS {
             let simulate = move |draw: &Draw| Ok(channel.run(carriage, draw));
             points.push(Point::new(NETWORKS, channel.key(name), setting.replications, simulate));
+        }
+    }
+    for channel in networks::grid_of_direcpc().into_iter().chain(networks::grid_of_ricochet()) {
+        for (name, carriage) in networks::WAYS {
+            let simulate = move |draw: &Draw| Ok(channel.run(carriage, draw));
+            points.push(Point::new(CHANNELS, channel.key(name), setting.at_most(10), simulate));
         }
     }
     points

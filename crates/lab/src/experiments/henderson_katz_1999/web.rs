@@ -31,11 +31,12 @@ pub(super) struct Web {
     pub(super) back_bps: u64,
     /// Whether replies over 100 segments are excluded.
     pub(super) culled: bool,
-    /// Whether each request has [`SMALL`] octets; otherwise sizes are drawn from the traces.
-    pub(super) small_requests: bool,
+    /// Whether the sizes of requests are drawn from the traces; otherwise each has [`SMALL`] octets.
+    pub(super) drawn_requests: bool,
 }
 
-/// Octets of a request that fits into the smallest segment: the median of the traces.
+/// Octets of the "small request" of section V.B, which fits into the smallest segment: the median of
+/// the traces.
 const SMALL: u64 = 238;
 
 /// Transfers per replication; twenty replications make the paper's 1,000.
@@ -52,9 +53,9 @@ impl Web {
             Way::Stp => "STP",
         };
         let culled = if self.culled { "culled" } else { "all" };
-        let small = if self.small_requests { "/small requests" } else { "" };
+        let drawn = if self.drawn_requests { "/drawn requests" } else { "" };
         let Self { round_trip, segment, back_bps, .. } = self;
-        format!("{way}/{round_trip} s/{segment}/{back_bps} bit/s/{culled}{small}")
+        format!("{way}/{round_trip} s/{segment}/{back_bps} bit/s/{culled}{drawn}")
     }
 
     fn plans(&self, draw: &Draw) -> Vec<ConnectionPlan> {
@@ -63,7 +64,7 @@ impl Web {
         let mut plans = Vec::new();
         while (plans.len() as u64) < TRANSFERS + WARM {
             let drawn = mah::draw(mah::Size::PrimaryRequest, &mut rng);
-            let request = if self.small_requests { SMALL } else { drawn };
+            let request = if self.drawn_requests { drawn } else { SMALL };
             let response = mah::draw(mah::Size::PrimaryReply, &mut rng);
             if response > most {
                 continue;
@@ -194,7 +195,7 @@ fn packets(net: &Network, link: LinkId) -> u64 {
 /// Returns table I's transfers, without exclusions.
 pub(super) fn table_1(way: super::latency::Way, round_trip: f64, segment: u64) -> Web {
     let (way, back_bps) = (Way::Tcp(way), RATE);
-    Web { way, round_trip, segment, back_bps, culled: false, small_requests: false }
+    Web { way, round_trip, segment, back_bps, culled: false, drawn_requests: false }
 }
 
 /// Returns the same without replies over 100 segments.
@@ -202,15 +203,15 @@ pub(super) fn table_1_culled(way: super::latency::Way, round_trip: f64, segment:
     Web { culled: true, ..table_1(way, round_trip, segment) }
 }
 
-/// Returns the same with requests of one segment.
-pub(super) fn table_1_small(way: super::latency::Way, round_trip: f64, segment: u64) -> Web {
-    Web { small_requests: true, ..table_1(way, round_trip, segment) }
+/// Returns the same with requests of the traces' sizes.
+pub(super) fn table_1_drawn(way: super::latency::Way, round_trip: f64, segment: u64) -> Web {
+    Web { drawn_requests: true, ..table_1(way, round_trip, segment) }
 }
 
 /// Returns table II's transfers: 600 ms, without replies over 100 segments.
 pub(super) fn table_2(way: Way) -> Web {
     let (round_trip, segment, back_bps) = (0.6, 1_500, RATE);
-    Web { way, round_trip, segment, back_bps, culled: true, small_requests: false }
+    Web { way, round_trip, segment, back_bps, culled: true, drawn_requests: false }
 }
 
 /// Returns the transfers over a return channel of 1 kbit/s.
@@ -225,7 +226,7 @@ pub(super) fn all() -> Vec<Web> {
         for segment in SEGMENTS {
             all.extend(Reckoned::ALL.map(|way| table_1(way, round_trip, segment)));
             all.extend(Reckoned::ALL.map(|way| table_1_culled(way, round_trip, segment)));
-            all.extend(Reckoned::ALL.map(|way| table_1_small(way, round_trip, segment)));
+            all.extend(Reckoned::ALL.map(|way| table_1_drawn(way, round_trip, segment)));
         }
     }
     let [tcp, transactions, ..] = Reckoned::ALL.map(Way::Tcp);

@@ -2,6 +2,7 @@
 
 use super::super::network::limited;
 use super::super::{Draw, Values};
+use super::atm::{RECOVERIES, TAKEN};
 use satlink::{Limit, LinkConfig, Outage};
 use sim::Network;
 use sim::network::Address;
@@ -48,7 +49,7 @@ impl Trace {
                 TcpConfig { delayed_ack: DelayedAck::OFF, ..TcpConfig::reno().of_1999() }
             }
             Self::Bursts | Self::Queue => {
-                TcpConfig { delayed_ack: DelayedAck::OFF, ..TcpConfig::sack() }
+                TcpConfig { delayed_ack: DelayedAck::OFF, ..RECOVERIES[TAKEN].1() }
             }
             Self::File => TcpConfig::sack(),
         };

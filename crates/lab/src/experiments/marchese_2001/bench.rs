@@ -12,6 +12,7 @@ use super::super::{Draw, Values};
 use satlink::{Limit, LinkConfig};
 use sim::scenario::files::{Files, FilesReport, Transports};
 use simtcp::{DelayedAck, InitialWindow, TcpConfig};
+use std::sync::LazyLock;
 use units::{BitRate, Instant, Span};
 
 /// File size in octets, initial window in segments and buffer in kbytes.
@@ -171,6 +172,27 @@ pub(super) const OTHERS: [Bench; 20] = [
     TODAY,
 ];
 
+/// Returns all combinations of what the paper leaves open, or contradicts in its tables: rate, queue,
+/// acknowledgements, loss recovery, and the share of the buffer that is the window.
+pub(super) fn grid() -> &'static [Bench] {
+    static GRID: LazyLock<Vec<Bench>> = LazyLock::new(|| {
+        let mut all = Vec::new();
+        for kbps in [1_700, 1_800, 2_048] {
+            for queue in [50, 64, 100] {
+                for acks in [Acks::AtOnce, Acks::Second(1, 50)] {
+                    for recovery in [RECOVERIES[0], RECOVERIES[2]] {
+                        for share in [50, 100] {
+                            all.push(Bench { kbps, queue, acks, recovery, share, ..TAKEN });
+                        }
+                    }
+                }
+            }
+        }
+        all
+    });
+    &GRID
+}
+
 /// Loss recovery: NewReno with SACK as in the paper, and alternatives.
 pub(super) const RECOVERIES: [Recovery; 4] = [
     ("NewReno with SACK", TcpConfig::sack_new_reno),
@@ -185,6 +207,14 @@ pub(super) const FLOWS: [u32; 4] = [1, 2, 4, 8];
 impl Bench {
     pub(super) fn key(&self, test: Test) -> String {
         format!("{}/{}/{}/{}", self.name, test.bytes, test.window, test.buffer)
+    }
+
+    /// Returns the values of a combination of the grid, in words.
+    pub(super) fn combination(&self) -> [String; 5] {
+        let acks = if self.acks == Acks::AtOnce { "each" } else { "every second" };
+        let (rate, queue) = (self.kbps.to_string(), self.queue.to_string());
+        let share = format!("{} %", self.share);
+        [rate, queue, acks.to_owned(), self.recovery.0.to_owned(), share]
     }
 
     /// Returns the file size of a test in octets.

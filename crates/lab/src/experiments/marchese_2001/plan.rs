@@ -18,6 +18,12 @@ pub(super) fn plan(setting: &Setting) -> Vec<Point> {
             points.push(Point::new(TESTS, bench.key(test), 1, simulate));
         }
     }
+    for bench in bench::grid() {
+        for test in bench::tests() {
+            let key = combined(&bench.combination().join(", "), test);
+            points.push(Point::new(TESTS, key, 1, move |draw: &Draw| Ok(bench.run(test, draw))));
+        }
+    }
     for flows in bench::FLOWS {
         let bench = Bench { flows, ..bench::TODAY };
         let simulate = move |draw: &Draw| Ok(bench.several(draw));
@@ -36,6 +42,11 @@ pub(super) fn plan(setting: &Setting) -> Vec<Point> {
 
 pub(super) fn later(recovery: &str, flows: u32) -> String {
     format!("{recovery}/{flows}")
+}
+
+/// Returns the key of a point under a combination of the grid.
+pub(super) fn combined(combination: &str, test: Test) -> String {
+    format!("{combination}/{}/{}/{}", test.bytes, test.window, test.buffer)
 }
 
 /// Returns the key of a point with the parameters used here.

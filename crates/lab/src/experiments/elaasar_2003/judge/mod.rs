@@ -5,6 +5,7 @@ mod conclusion;
 mod connectivity;
 mod corruption;
 mod figures;
+mod grid;
 mod handoff;
 mod joint;
 mod measure;
@@ -32,6 +33,7 @@ pub(super) fn judge(setting: &Setting, results: &Results) -> Outcome {
     sections.push(conclusion::section(&seen));
     sections.push(ambiguities::section(&seen));
     sections.push(joint::section(&seen));
+    grid::add(&seen, &mut sections);
     let values = [
         ("replications", setting.replications.to_string()),
         ("tolerance", format!("{}, a ratio", setting.get("tolerance"))),

@@ -1,6 +1,7 @@
 //! Evaluation of the paper's claims.
 
 mod files;
+mod networks;
 mod pages;
 mod simulators;
 mod table_1;
@@ -22,7 +23,7 @@ pub(super) fn judge(_: &Setting, results: &Results) -> Outcome {
             web::replies(results),
             pages::section(results),
             files::split_up(results),
-            web::commercial(results),
+            networks::section(results),
             simulators::section(results),
         ],
         ..Outcome::default()

@@ -1,15 +1,13 @@
-//! The measured column of table I, tables II and III, and low-rate return channels.
+//! The measured column of table I, table II, and low-rate return channels.
 
+use super::super::WEB;
 use super::super::latency::{ORBITS, SEGMENTS, Way};
-use super::super::networks::{self, Channel, DIRECPC, RICOCHET, WAYS, WITH_RED};
 use super::super::web::{self, Web};
-use super::super::{NETWORKS, WEB};
-use crate::experiments::publication::{Claim, Found, Measure, number, page, that};
+use crate::experiments::publication::{Claim, Found, Measure, page, that};
 use crate::experiments::statistics::relative_gain;
 use crate::experiments::{Cell, Results, Section, Summary, Table};
 
 page!(PAGE = "henderson-katz-1999/replies");
-page!(NETWORK_PAGE = "henderson-katz-1999/networks");
 
 /// Returns the measured column in seconds, indexed as `ORBITS`, `SEGMENTS` and `Way::ALL`.
 fn measured() -> [[[f64; 4]; 2]; 2] {
@@ -50,14 +48,14 @@ fn culled(results: &Results) -> Table {
             for (way, published) in Way::ALL.into_iter().zip(row) {
                 let all = of(results, web::table_1(way, round_trip, segment), "latency_s");
                 let culled = web::table_1_culled(way, round_trip, segment);
-                let small = web::table_1_small(way, round_trip, segment);
-                let [culled, small] = [culled, small].map(|web| of(results, web, "latency_s"));
+                let drawn = web::table_1_drawn(way, round_trip, segment);
+                let [culled, drawn] = [culled, drawn].map(|web| of(results, web, "latency_s"));
                 rows.push(vec![
                     format!("{orbit}, {segment} bytes, {}", way.name()),
                     format!("{published}"),
                     format!("{:.2}", all.mean),
                     format!("{:.2}", culled.mean),
-                    format!("{:.2}", small.mean),
+                    format!("{:.2}", drawn.mean),
                 ]);
             }
         }
@@ -105,75 +103,5 @@ const CLAIMS: &[(&str, Measure)] = &[
         let change = better(results, stp, tcp, "latency_s");
         let [stp, tcp] = [stp, tcp].map(|web| of(results, web, "latency_s").mean);
         Found::new(format!("{stp:.1} s with STP, {tcp:.1} s with TCP")).below(change, -50.0)
-    }),
-];
-
-fn network(results: &Results, channel: Channel, way: usize, name: &str) -> Summary {
-    results.summary(NETWORKS, &channel.key(WAYS[way].0), name)
-}
-
-/// Table III.
-pub(super) fn commercial(results: &Results) -> Section {
-    let row = |channel: Channel| {
-        let value = |way, name| format!("{:.1}", network(results, channel, way, name).mean);
-        let columns =
-            [(0, "kbps"), (0, "reverse_kbps"), (1, "kbps"), (1, "reverse_kbps"), (0, "queue_s")];
-        let mut row = vec![channel.name.to_owned()];
-        row.extend(columns.map(|(way, name)| value(way, name)));
-        row
-    };
-    Section {
-        tables: vec![PAGE.table("table-3-channels", networks::all().map(row))],
-        cells: NETWORK_PAGE.judge(NETWORK_CLAIMS, results),
-        ..NETWORK_PAGE.section()
-    }
-}
-
-const NETWORK_CLAIMS: &[(&str, Measure)] = &[
-    number("direcpc-forward-stp", |results| network(results, DIRECPC, 0, "kbps")),
-    number("direcpc-forward-tcp", |results| network(results, DIRECPC, 1, "kbps")),
-    number("direcpc-in-return-stp", |results| network(results, DIRECPC, 0, "reverse_kbps")),
-    number("direcpc-in-return-tcp", |results| network(results, DIRECPC, 1, "reverse_kbps")),
-    number("ricochet-forward-stp", |results| network(results, RICOCHET, 0, "kbps")),
-    number("ricochet-forward-tcp", |results| network(results, RICOCHET, 1, "kbps")),
-    number("ricochet-in-return-stp", |results| network(results, RICOCHET, 0, "reverse_kbps")),
-    number("ricochet-in-return-tcp", |results| network(results, RICOCHET, 1, "reverse_kbps")),
-    that("direcpc-stp-is-better-both-ways", |results| {
-        let keys = [0, 1].map(|way| DIRECPC.key(WAYS[way].0));
-        let of = |name| {
-            relative_gain(
-                &results.values(NETWORKS, &keys[0], name),
-                &results.values(NETWORKS, &keys[1], name),
-            )
-            .scaled(100.0)
-        };
-        let [forward, back] = ["kbps", "reverse_kbps"].map(of);
-        Found::new(format!("{:+.0} % forward, {:+.0} % in return", forward.mean, back.mean))
-            .above(forward, 0.0)
-            .below(back, -50.0)
-    }),
-    that("ricochet-stp-is-better", |results| {
-        let keys = [0, 1].map(|way| RICOCHET.key(WAYS[way].0));
-        let change = relative_gain(
-            &results.values(NETWORKS, &keys[0], "kbps"),
-            &results.values(NETWORKS, &keys[1], "kbps"),
-        )
-        .scaled(100.0);
-        Found::new(format!("{:+.1} %", change.mean)).above(change, 0.0)
-    }),
-    number("queues-of-15-s", |results| network(results, RICOCHET, 0, "queue_s")),
-    that("red-would-help-there", |results| {
-        let keys = [WITH_RED, RICOCHET].map(|channel| channel.key(WAYS[0].0));
-        let of = |name| {
-            relative_gain(
-                &results.values(NETWORKS, &keys[0], name),
-                &results.values(NETWORKS, &keys[1], name),
-            )
-            .scaled(100.0)
-        };
-        let [kbps, queue] = ["kbps", "queue_s"].map(of);
-        Found::new(format!("queue {:+.0} %, throughput {:+.0} %", queue.mean, kbps.mean))
-            .above(kbps, -20.0)
-            .below(queue, -50.0)
     }),
 ];

@@ -1,5 +1,6 @@
 //! Evaluation of the paper's claims.
 
+mod grid;
 pub(super) mod sentences;
 pub(super) mod tables;
 
@@ -10,18 +11,22 @@ use crate::experiments::{
     Figure, Outcome, Results, Section, Series, Setting, Summary, Table, Verdict,
 };
 
+use grid::Grid;
+
 paper!(PAPER = "marchese-2001");
 page!(LEFT_OPEN = "marchese-2001/left-open");
 page!(LEFT_FOR_LATER = "marchese-2001/left-for-later");
 
 pub(super) fn judge(_: &Setting, results: &Results) -> Outcome {
     let mut cells = tables::cells(results, TAKEN.name);
+    let grid = Grid::new(results);
+    grid.quote(&mut cells);
     cells.extend(sentences::PAGE.judge(sentences::CLAIMS, results));
     let published = Section { figures: figures(results), cells, ..sentences::PAGE.section() };
     Outcome {
         summary: PAPER.summary(&[]),
         set_up: PAPER.set_up(&[]),
-        sections: vec![published, left_open(results), left_for_later(results)],
+        sections: vec![published, left_open(results, &grid), left_for_later(results)],
         ..Outcome::default()
     }
 }
@@ -57,7 +62,7 @@ fn figures(results: &Results) -> Vec<Figure> {
 }
 
 /// Returns the agreement of each alternative, and the queue lengths at which the router overflows.
-fn left_open(results: &Results) -> Section {
+fn left_open(results: &Results, grid: &Grid) -> Section {
     let benches = || std::iter::once(&TAKEN).chain(&OTHERS);
     let share = |cells: &[crate::experiments::Cell], place: &str| {
         let of: Vec<_> = cells.iter().filter(|cell| cell.place == place).collect();
@@ -93,7 +98,7 @@ fn left_open(results: &Results) -> Section {
     let mut head = vec!["the queue".to_owned()];
     head.extend(buffers.map(|buffer| format!("{buffer} kbytes")));
     let queues = Table { head, ..LEFT_OPEN.table("queues", rows) };
-    Section { tables: vec![alternatives, queues], ..LEFT_OPEN.section() }
+    Section { tables: vec![alternatives, queues, grid.table()], ..LEFT_OPEN.section() }
 }
 
 /// Returns the section on several connections and other loss recoveries.

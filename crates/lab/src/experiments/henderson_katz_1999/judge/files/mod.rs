@@ -106,7 +106,7 @@ pub(super) fn split_up(results: &Results) -> Section {
     ];
     Section {
         figures,
-        tables: vec![rides(results), buffers(results)],
+        tables: vec![rides(results), buffers(results), split::grid(results)],
         cells: split::PAGE.judge(split::CLAIMS, results),
         ..split::PAGE.section()
     }

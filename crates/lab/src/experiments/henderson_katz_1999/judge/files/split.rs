@@ -1,10 +1,12 @@
 //! Claims of sections VI and VII about split connections.
 
-use super::super::super::bench::{FEW, JITTER_MS, Trial, Way};
+use super::super::super::bench::{
+    BUFFER_KB, BUFFERS_KB, FEW, JITTER_MS, RIDE_MS, SPLIT_QUEUES, SPLIT_RIDES_MS, Trial, Way, split,
+};
 use super::{GEO, PRODUCT_KB, bare, crowded, each, kbps, of, over, reverse_share, values};
-use crate::experiments::Summary;
 use crate::experiments::publication::{Found, Measure, number, page, that};
-use crate::experiments::statistics::relative_gain;
+use crate::experiments::statistics::{pm, relative_gain};
+use crate::experiments::{Results, Summary, Table};
 
 page!(pub(super) PAGE = "henderson-katz-1999/split");
 
@@ -106,8 +108,7 @@ pub(super) const CLAIMS: &[(&str, Measure)] = &[
         Found::new(format!("STP {:+.1} %, TCP {:+.1} %", stp.mean, tcp.mean)).above(better, 0.0)
     }),
     that("memory-of-a-gateway-products", |results| {
-        let need =
-            of(results, crowded(Way::SplitTcp, GEO), "gateway_kbytes").scaled(1.0 / PRODUCT_KB);
+        let need = needed(results);
         Found::new(format!("{:.2} times", need.mean)).between(need, 1.8, 3.3)
     }),
     that("memory-of-a-gateway-bytes", |results| {
@@ -115,3 +116,41 @@ pub(super) const CLAIMS: &[(&str, Measure)] = &[
         Found::new(format!("{:.0} kbytes", need.mean)).between(need, 200.0, 500.0)
     }),
 ];
+
+/// Returns how much of the sweep of buffers a gateway needs, in products: the least that it held with
+/// at least 95 % of the throughput of the largest.
+fn needed(results: &Results) -> Summary {
+    let trial = |buffer_kb| Trial { buffer_kb, ..crowded(Way::SplitTcp, GEO) };
+    let enough = 0.95 * kbps(results, trial(BUFFER_KB)).mean;
+    let sizes = BUFFERS_KB.into_iter().chain([BUFFER_KB]);
+    let least = sizes.map(trial).find(|&trial| kbps(results, trial).mean >= enough);
+    let least = least.unwrap_or(trial(BUFFER_KB));
+    of(results, least, "gateway_kbytes").scaled(1.0 / PRODUCT_KB)
+}
+
+/// Returns the grid of queue, ride and round trip: STP beside TCP, both split, next to one other.
+pub(super) fn grid(results: &Results) -> Table {
+    let mut rows = Vec::new();
+    for queue in SPLIT_QUEUES {
+        for ride_ms in SPLIT_RIDES_MS {
+            for round_trip in [40, GEO] {
+                let [stp, tcp] = [(Way::SplitStp, ride_ms), (Way::SplitTcp, RIDE_MS)]
+                    .map(|(way, ride_ms)| split(way, round_trip, queue, ride_ms));
+                let apart = split(Way::SplitStp, round_trip, queue, 0);
+                let mean = |trial, name| of(results, trial, name).mean;
+                let [back, less] = [tcp, stp].map(|trial| mean(trial, "reverse_kbps"));
+                let polls = mean(apart, "polls_alone_per_s") / mean(stp, "polls_alone_per_s");
+                rows.push(vec![
+                    queue.to_string(),
+                    ride_ms.to_string(),
+                    round_trip.to_string(),
+                    pm(over(results, stp, tcp, "kbps"), 1),
+                    format!("{back:.1}"),
+                    format!("{:.1}", back / less),
+                    format!("{polls:.1}"),
+                ]);
+            }
+        }
+    }
+    PAGE.table("split-grid", rows)
+}
