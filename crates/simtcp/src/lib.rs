@@ -7,6 +7,8 @@
 //!    read ◀── Receiver ── reassembly, SACK blocks, delayed acknowledgements   ◀── Segment
 //! ```
 //!
+//! [`quic`] is a QUIC-like connection by RFC 9002, apart from these axes.
+//!
 //! An [`Endpoint`] is one end of one connection, with the interface of all state machines of the
 //! workspace. A variant is a point on three independent axes of [`TcpConfig`]: [`Opening`],
 //! [`RecoveryKind`] and [`WindowKind`]. Each rule cites the RFC and section that defines it.
@@ -53,6 +55,7 @@ mod host_cache;
 mod log;
 mod open;
 mod probing;
+pub mod quic;
 mod ranges;
 mod receiver;
 mod recovery;

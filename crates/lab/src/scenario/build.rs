@@ -303,7 +303,7 @@ impl Built {
                 for (variable, unit, value) in variables {
                     self.net.sample(every, &format!("{flow} {variable}"), unit, move |net| {
                         let transport = &net.node::<Sender>(sender).transport;
-                        value(&transport.connections().next()?.1.snapshot())
+                        value(&transport.first()?.0)
                     });
                 }
             }

@@ -1,5 +1,6 @@
 //! The keys of a scenario file.
 
+use super::transport::Transport;
 use super::values::{Link, Rate, Size, Tcp, Time};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -148,7 +149,7 @@ pub(super) struct Traffic {
     /// The node of the other host.
     pub(super) to: String,
     #[serde(default)]
-    pub(super) tcp: Tcp,
+    pub(super) tcp: Transport,
     /// Start; a random time up to `random_start` is added.
     #[serde(default = "one_second")]
     pub(super) start: Time,

@@ -4,7 +4,7 @@ use super::file::Kind;
 use super::traffic::{Receiver, Sender};
 use crate::experiments::statistics::quantile;
 use sim::Network;
-use sim::host::TcpId;
+use sim::host::EndToEndId;
 use sim::network::NodeId;
 use sim::scenario::shared::jain;
 use sim::traffic::{Client, Exchanged};
@@ -67,11 +67,9 @@ pub(super) fn bulk_run(
     let seconds = to.since(from).as_secs_f64();
     let before = receiver.arrived().between(Instant::ZERO, from).bytes;
     let received = receiver.received().saturating_sub(if settle.is_zero() { 0 } else { before });
-    let connections = net.node::<Sender>(source).transport.connections();
-    let mut counters = connections.map(|(_, endpoint)| *endpoint.counters());
-    let sent = counters
-        .next()
-        .map(|seen| [seen.data_segments, seen.retransmitted_segments, seen.timeouts]);
+    let first = net.node::<Sender>(source).transport.first();
+    let sent =
+        first.map(|(_, seen)| [seen.data_segments, seen.retransmitted_segments, seen.timeouts]);
     BulkRun {
         goodput_mbps: if seconds > 0.0 { received as f64 * 8.0 / seconds / 1e6 } else { 0.0 },
         time: done.map(|done| done.since(start).as_secs_f64()),
@@ -101,7 +99,7 @@ pub(super) fn bulk_measures(runs: &[BulkRun]) -> Found {
     all
 }
 
-pub(super) fn latencies(clients: &[&Client<TcpId>]) -> Found {
+pub(super) fn latencies(clients: &[&Client<EndToEndId>]) -> Found {
     let exchanged: Vec<&Exchanged> = clients.iter().flat_map(|client| client.exchanged()).collect();
     if exchanged.is_empty() {
         return Vec::new();
@@ -124,8 +122,8 @@ pub(super) fn latencies(clients: &[&Client<TcpId>]) -> Found {
     all
 }
 
-pub(super) fn pages(clients: &[&Client<TcpId>]) -> Found {
-    let time = |client: &&Client<TcpId>| {
+pub(super) fn pages(clients: &[&Client<EndToEndId>]) -> Found {
+    let time = |client: &&Client<EndToEndId>| {
         let done = client.is_done() && client.lost() == 0;
         let first = client.exchanged().iter().map(|one| one.asked).min()?;
         let last = client.exchanged().iter().filter_map(|one| one.done).max()?;

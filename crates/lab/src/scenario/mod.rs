@@ -20,6 +20,7 @@ mod results;
 mod source;
 mod sweep;
 mod traffic;
+mod transport;
 mod values;
 
 pub use bundle::{Checked, bundle, verify};

@@ -93,6 +93,20 @@ fn shards_merge_to_the_results_of_one_run_and_equal_results_do_not_differ() {
 }
 
 #[test]
+fn quic_is_a_transport_of_traffic() {
+    let folder = Folder::new("scenario-quic");
+    let text =
+        SMALL.replace("bytes = \"1MB\"", "bytes = \"1MB\"\ntcp = \"quic\"").replace("1%", "0%");
+    let text = text.replace("[\"none\", \"single\", \"stp\", \"pair\"]", "[\"none\", \"pair\"]");
+    let path = folder.file("quic.toml", &format!("{text}[record]\ncapture = [\"hub-terminal\"]\n"));
+    whole(&path, &Options::new(&folder.0));
+    let cells = crate::csv::Table::read(&folder.0.join("quic/cells.csv")).unwrap();
+    let column = cells.column("file.completed (%)").unwrap();
+    // By QUIC end to end, and forwarded by gateways.
+    assert!(cells.rows.iter().all(|row| row[column] == "100"), "{:?}", cells.rows);
+}
+
+#[test]
 fn keys_of_the_command_line_replace_those_of_the_file() {
     let folder = Folder::new("scenario-set");
     let path = folder.file("small.toml", SMALL);
@@ -157,6 +171,7 @@ fn errors_name_file_line_key_found_and_expected() {
             SMALL.replace("bytes = \"1MB\"", "tcp = \"tahoe\""),
             "wrong.toml:11: traffic.file.tcp: found \"tahoe\", expected one of linux-cubic, ",
         ),
+        (SMALL.replace("bytes = \"1MB\"", "tcp = \"tahoe\""), ", probing, quic"),
         (
             SMALL.replace("loss = \"1%\"", "trace = \"none.csv\""),
             "wrong.toml:5: links.hub-terminal.trace: found \"none.csv\", No such file",

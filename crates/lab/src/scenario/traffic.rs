@@ -5,7 +5,7 @@ use super::measures::{Found, bulk_measures, bulk_run, latencies, page_measures, 
 use crate::LabError;
 use crate::document::Document;
 use sim::Network;
-use sim::host::{BulkReceiver, BulkSender, Host, Tcp, TcpId};
+use sim::host::{BulkReceiver, BulkSender, EndToEnd, EndToEndId, Host};
 use sim::network::{Address, NodeId};
 use sim::traffic::{
     self, Browser, BrowsingModel, Client, ConnectionPlan, ConstantRate, ConstantSink,
@@ -38,11 +38,11 @@ const REQUEST: u64 = 300;
 const RESPONSE: u64 = 10_000;
 const PACKET: u64 = 1_000;
 
-pub(super) type Sender = Host<Tcp, BulkSender<TcpId>>;
-pub(super) type Receiver = Host<Tcp, BulkReceiver<TcpId>>;
-type Fetcher = Host<Tcp, Client<TcpId>>;
-type Answerer = Host<Tcp, Server<TcpId>>;
-type Reader = Host<Tcp, Browser<TcpId>>;
+pub(super) type Sender = Host<EndToEnd, BulkSender<EndToEndId>>;
+pub(super) type Receiver = Host<EndToEnd, BulkReceiver<EndToEndId>>;
+type Fetcher = Host<EndToEnd, Client<EndToEndId>>;
+type Answerer = Host<EndToEnd, Server<EndToEndId>>;
+type Reader = Host<EndToEnd, Browser<EndToEndId>>;
 
 impl Traffic {
     /// Checks keys that depend on the kind.
@@ -143,15 +143,16 @@ impl Traffic {
     }
 
     fn bulk(&self, net: &mut Network, start: Instant) -> Flow {
-        let tcp = &self.tcp.0;
+        let transport = &self.tcp.0;
         let bytes = self.bytes.map_or(u64::MAX, |size| size.0);
         let mut flows = Vec::new();
         for number in 0..u64::from(self.flows) {
             let begin = start + self.stagger.0 * number;
-            let sink = net
-                .host_with(|node| Host::new(Tcp::server(node, tcp, PORT), BulkReceiver::new(TAG)));
+            let sink = net.host_with(|node| {
+                Host::new(EndToEnd::server(node, transport, PORT), BulkReceiver::new(TAG))
+            });
             let source = net.host_with(|node| {
-                let transport = Tcp::client(node, tcp, Address::new(sink, PORT));
+                let transport = EndToEnd::client(node, transport, Address::new(sink, PORT));
                 Host::new(transport, BulkSender::new(begin, bytes, TAG))
             });
             flows.push((source, sink, begin));
@@ -179,16 +180,16 @@ impl Traffic {
         &self,
         net: &mut Network,
         plans: Vec<Vec<ConnectionPlan>>,
-        measure: fn(&[&Client<TcpId>]) -> Found,
+        measure: fn(&[&Client<EndToEndId>]) -> Found,
     ) -> Flow {
-        let tcp = &self.tcp.0;
+        let transport = &self.tcp.0;
         let server = net.host_with(|node| -> Answerer {
-            Host::new(Tcp::server(node, tcp, PORT), Server::new())
+            Host::new(EndToEnd::server(node, transport, PORT), Server::new())
         });
         let mut clients = Vec::new();
         for plans in plans {
             clients.push(net.host_with(|node| -> Fetcher {
-                let transport = Tcp::client(node, tcp, Address::new(server, PORT));
+                let transport = EndToEnd::client(node, transport, Address::new(server, PORT));
                 Host::new(transport, Client::new(plans))
             }));
         }
@@ -210,17 +211,17 @@ impl Traffic {
     }
 
     fn web(&self, net: &mut Network, name: &str, start: Instant, until: Instant) -> Flow {
-        let tcp = &self.tcp.0;
+        let transport = &self.tcp.0;
         let connections = self.connections.unwrap_or(4) as usize;
         let server = net.host_with(|node| -> Answerer {
-            Host::new(Tcp::server(node, tcp, PORT), Server::new())
+            Host::new(EndToEnd::server(node, transport, PORT), Server::new())
         });
         let mut hosts = vec![(server, self.to.clone())];
         let mut readers = Vec::new();
         for number in 0..self.flows {
             let rng = net.rng(&format!("scenario/{name}/{number}"));
             let reader = net.host_with(|node| -> Reader {
-                let transport = Tcp::client(node, tcp, Address::new(server, PORT));
+                let transport = EndToEnd::client(node, transport, Address::new(server, PORT));
                 let model = BrowsingModel::Mah;
                 Host::new(transport, Browser::new(model, connections, rng, start, until))
             });
@@ -282,10 +283,10 @@ impl Traffic {
 /// would make most of the load.
 const LARGEST: u64 = 1_000_000;
 
-fn fetcher(net: &Network, id: NodeId) -> &Client<TcpId> {
+fn fetcher(net: &Network, id: NodeId) -> &Client<EndToEndId> {
     &net.node::<Fetcher>(id).application
 }
 
-fn reader(net: &Network, id: NodeId) -> &Browser<TcpId> {
+fn reader(net: &Network, id: NodeId) -> &Browser<EndToEndId> {
     &net.node::<Reader>(id).application
 }

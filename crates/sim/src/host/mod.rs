@@ -4,7 +4,7 @@
 //!   Application   bulk, requests, files, pages        verified byte streams
 //!        │  Streams: open, write, peek, consume, end
 //!        ▼
-//!    Transport     XSTP, TCP, a relay                  packets
+//!    Transport     XSTP, TCP, QUIC, a relay            packets
 //!        │  Node: handle_packet, poll_transmit, poll_timeout
 //!        ▼
 //!    Network
@@ -14,15 +14,19 @@
 
 mod bulk;
 mod datagrams;
+mod end_to_end;
 mod proxy;
+mod quic;
 mod relay_link;
 mod tcp;
 mod xstp;
 
 pub use bulk::{BulkReceiver, BulkSender};
 pub use datagrams::Datagrams;
+pub use end_to_end::{EndToEnd, EndToEndConfig, EndToEndId};
 pub use proxy::Proxy;
 pub(crate) use proxy::carry;
+pub use quic::{Quic, QuicId};
 pub use relay_link::{RelayLink, RelayStream};
 pub use tcp::{Tcp, TcpId};
 pub use xstp::{Xstp, XstpStream};
@@ -46,6 +50,20 @@ pub enum StreamEvent<I> {
     Broken(I),
     /// It is closed, in order or not.
     Gone(I),
+}
+
+impl<I> StreamEvent<I> {
+    /// The same event of another identifier.
+    pub(crate) fn map<J>(self, id: impl FnOnce(I) -> J) -> StreamEvent<J> {
+        match self {
+            Self::Opened(stream) => StreamEvent::Opened(id(stream)),
+            Self::Readable(stream) => StreamEvent::Readable(id(stream)),
+            Self::Writable(stream) => StreamEvent::Writable(id(stream)),
+            Self::Ended(stream) => StreamEvent::Ended(id(stream)),
+            Self::Broken(stream) => StreamEvent::Broken(id(stream)),
+            Self::Gone(stream) => StreamEvent::Gone(id(stream)),
+        }
+    }
 }
 
 /// A transport: streams above, packets below.

@@ -173,3 +173,48 @@ fn product_gateways_run_as_hosts() {
     let seen = &net.node::<Datagrams<Terminal>>(terminal).endpoint;
     assert!(seen.client.is_done() && seen.client.lost() == 0, "{:?}", seen.client.exchanged());
 }
+
+/// Requests and a file over a link with losses and an outage, by the QUIC-like transport.
+#[test]
+fn quic_carries_requests_and_files_over_losses() {
+    use simtcp::quic::QuicConfig;
+    let config = QuicConfig::default();
+    let mut net = Network::new(5, 0);
+    let server =
+        net.host_with(|node| Host::new(Quic::server(node, &config, 80), Server::<QuicId>::new()));
+    let mut plans = ConnectionPlan::page(at(1), 30, 212_207, 6);
+    plans.push(ConnectionPlan::upload(at(2), 50_000));
+    let client = net.host_with(|node| {
+        let transport = Quic::client(node, &config, Address::new(server, 80));
+        Host::new(transport, Client::<QuicId>::new(plans))
+    });
+    net.link(server, client, &satellite("loss 2% outage at 2s for 3s"));
+    net.run_until(at(90));
+    let seen = &net.node::<Host<Quic, Client<QuicId>>>(client).application;
+    assert!(seen.is_done() && seen.lost() == 0, "{:?}", seen.exchanged());
+    let server = &net.node::<Host<Quic, Server<QuicId>>>(server).transport;
+    assert_eq!((server.connections().count(), server.unmatched()), (0, 0), "nothing is left");
+}
+
+#[test]
+fn quic_rejects_damaged_datagrams_without_a_panic() {
+    use simtcp::quic::QuicConfig;
+    type Source = Host<Quic, BulkSender<QuicId>>;
+    type Sink = Host<Quic, BulkReceiver<QuicId>>;
+    let config = QuicConfig::default();
+    let mut net = Network::new(5, 0);
+    let sink =
+        net.host_with(|node| Host::new(Quic::server(node, &config, 80), BulkReceiver::new(3)));
+    let source = net.host_with(|node| {
+        let transport = Quic::client(node, &config, Address::new(sink, 80));
+        Host::new(transport, BulkSender::new(at(1), BYTES, 3))
+    });
+    let link = net.link(source, sink, &satellite(""));
+    let faults = Faults { corrupt: 0.0, truncate: 0.05, duplicate: 0.05, replay: 0.05 };
+    for direction in Direction::BOTH {
+        net.set_faults(link, direction, faults);
+    }
+    net.run_while(at(600), |net| net.node::<Source>(source).application.over().is_none());
+    assert_eq!(net.node::<Sink>(sink).application.received(), BYTES);
+    assert!(net.node::<Sink>(sink).transport.unmatched() > 5);
+}
