@@ -22,6 +22,7 @@ const SCENARIO_EVALUATION: &[&str] = &[
     "mod.rs",
     "record.rs",
     "results.rs",
+    "simulation.rs",
     "source.rs",
     "sweep.rs",
     "tests.rs",

@@ -48,6 +48,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("lab-cli", &["units", "satlink", "testbed", "lab", "cli"]),
+    ("python", &["units", "lab"]),
     ("xtask", &[]),
 ];
 

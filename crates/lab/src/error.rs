@@ -44,6 +44,9 @@ pub enum LabError {
         /// What was found and what was expected.
         message: String,
     },
+    /// The run was stopped by [`Stop`](crate::experiments::Stop); results of finished jobs are stored.
+    #[error("stopped; the results of finished jobs are stored")]
+    Stopped,
     /// A system test could not be set up, or one of its preconditions was not met.
     #[error("{0}")]
     Proof(String),

@@ -38,7 +38,7 @@ pub mod plot;
 pub mod proof;
 pub mod scenario;
 mod schema;
-mod threads;
+pub mod threads;
 pub mod watch;
 
 pub use error::LabError;

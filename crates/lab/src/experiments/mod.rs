@@ -36,7 +36,7 @@ pub use cell::{Cell, Compared, Evidence, Kind, Measured, Side, Verdict};
 pub(crate) use cell::{TOLERANCE, is_near};
 pub use figure::{Axis, Figure, Series};
 pub use judged::Judged;
-pub use options::Options;
+pub use options::{Options, Stop};
 pub use outcome::{CrossTraffic, Outcome, Picture, Section, SetUp, Table};
 pub use plan::{Draw, Entry, Live, Point, Results, Values};
 pub use request::Request;

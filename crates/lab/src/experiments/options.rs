@@ -5,6 +5,8 @@ use crate::LabError;
 use crate::files;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Options for running experiments.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,8 +27,33 @@ pub struct Options {
     pub set: Vec<String>,
     /// Also run the live parts of the experiments.
     pub live: bool,
+    /// Stops the run from another thread.
+    pub stop: Stop,
     /// Report of `bench control` with live values to show next to the simulated ones.
     pub measured: Option<PathBuf>,
+}
+
+/// A request to stop a run: no further job begins, those of scenario files are given up, and results of
+/// finished ones are stored.
+#[derive(Clone, Debug, Default)]
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// Requests it.
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was requested.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl PartialEq for Stop {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.is_set() == other.is_set()
+    }
 }
 
 impl Options {
@@ -41,6 +68,7 @@ impl Options {
             jobs: None,
             set: Vec::new(),
             live: false,
+            stop: Stop::default(),
             measured: None,
         }
     }

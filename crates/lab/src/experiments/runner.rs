@@ -157,12 +157,15 @@ fn sweep_and_save(
     let swept = sweep::run(to_do, workers, options.seed, |name, values| {
         found.insert(name, values);
         bar.inc(1);
+        if options.stop.is_set() {
+            return Err(LabError::Stopped);
+        }
         if is_due(&clock, &mut saved) { store::save(&path, header, found) } else { Ok(()) }
     });
     bar.finish_and_clear();
     // Results from before a failed job are kept.
     store::save(&path, header, found)?;
-    swept
+    swept.map_err(|error| if options.stop.is_set() { LabError::Stopped } else { error })
 }
 
 fn is_due(clock: &Clock, saved: &mut Instant) -> bool {

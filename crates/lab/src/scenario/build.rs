@@ -4,7 +4,7 @@ use super::file::{Case, GatewayKind, Traffic};
 use super::traffic::{Flow, Sender};
 use crate::LabError;
 use crate::document::Document;
-use crate::experiments::Draw;
+use crate::experiments::{Draw, Stop};
 use relay::RelayConfig;
 use satlink::{Direction, DropCause, LinkConfig};
 use sim::Network;
@@ -14,8 +14,12 @@ use sim::network::{LinkId, NodeId};
 use sim::pep::Split;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::rc::Rc;
 use units::{Instant, RngStream, Span};
 use xstp::session::SessionConfig;
+
+/// Simulated time between two looks at a request to stop.
+const SLICE: Span = Span::from_millis(100);
 
 /// The measures of each direction of a recorded link.
 pub(super) const LINK_MEASURES: [(&str, &str); 4] =
@@ -143,6 +147,11 @@ impl Case {
         self.reached(gateway, towards)
     }
 
+    /// The end of a run.
+    pub(super) fn end(&self) -> Instant {
+        Instant::ZERO + self.duration.0
+    }
+
     /// The measures with their units.
     pub(super) fn measures(&self) -> Vec<(String, &'static str)> {
         let mut all = Vec::new();
@@ -260,9 +269,23 @@ impl Case {
 }
 
 impl Built {
-    /// Runs to the end and returns the measures that have a value.
-    pub(super) fn run(&mut self, case: &Case) -> Vec<(String, f64)> {
-        self.net.run_until(Instant::ZERO + case.duration.0);
+    /// Runs until `until`.
+    ///
+    /// # Errors
+    /// If `stop` is set, which is looked at between slices of simulated time.
+    pub(super) fn run_until(&mut self, until: Instant, stop: &Stop) -> Result<(), LabError> {
+        while self.net.now() < until {
+            if stop.is_set() {
+                return Err(LabError::Stopped);
+            }
+            self.net.run_until(until.min(self.net.now() + SLICE));
+        }
+        Ok(())
+    }
+
+    /// The measures that have a value now.
+    pub(super) fn measured(&self, case: &Case) -> Vec<(String, f64)> {
+        let passed = self.net.now().since(Instant::ZERO);
         let mut all = Vec::new();
         for (name, flow) in &self.flows {
             let measured = (flow.measured)(&self.net);
@@ -277,7 +300,7 @@ impl Built {
                 let mut put =
                     |one: &str, value| all.push((format!("{name}.{direction}.{one}"), value));
                 if let Some(rate) = rate {
-                    let most = rate.bytes_in(case.duration.0).max(1);
+                    let most = rate.bytes_in(passed).max(1);
                     put("used", counters.sent.bytes as f64 * 100.0 / most as f64);
                 }
                 put("overflowed", overflowed as f64);
@@ -296,7 +319,7 @@ impl Built {
             ("outstanding", "bytes", |seen| Some(seen.flight as f64)),
             ("round trip", "s", |seen| seen.round_trip.map(Span::as_secs_f64)),
         ];
-        for (name, flow) in std::mem::take(&mut self.flows) {
+        for (name, flow) in &self.flows {
             for (number, &sender) in flow.senders.iter().enumerate() {
                 let flow =
                     if number == 0 { name.clone() } else { format!("{name} {}", number + 1) };
@@ -307,7 +330,7 @@ impl Built {
                     });
                 }
             }
-            let received = flow.received;
+            let received = Rc::clone(&flow.received);
             self.net.sample(every, &format!("{name} received"), "bytes", move |net| {
                 Some(received(net))
             });

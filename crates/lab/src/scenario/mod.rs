@@ -17,6 +17,7 @@ mod file;
 mod measures;
 mod record;
 mod results;
+mod simulation;
 mod source;
 mod sweep;
 mod traffic;
@@ -26,11 +27,13 @@ mod values;
 pub use bundle::{Checked, bundle, verify};
 pub use compare::compare;
 pub use results::Report;
+pub use sim::Series;
+pub use simulation::{Simulation, Which};
 pub use source::Source;
 
 use crate::LabError;
 use crate::document::{self, Document};
-use crate::experiments::{ALL, Options, Point, Values, run_points};
+use crate::experiments::{ALL, Options, Point, Stop, Values, run_points};
 use crate::files;
 use file::Case;
 use std::collections::BTreeSet;
@@ -75,7 +78,8 @@ pub fn run(source: &Source, options: &Options, seed: Option<u64>) -> Result<Repo
     let seed = seed.or(first.seed).unwrap_or(options.seed);
     let usual = if options.quick { 1 } else { first.replications.unwrap_or(REPLICATIONS) };
     let replications = options.replications.unwrap_or(usual).max(1);
-    let points: Vec<Point> = scenario.points.iter().map(|point| point.jobs(replications)).collect();
+    let points: Vec<Point> =
+        scenario.points.iter().map(|point| point.jobs(replications, &options.stop)).collect();
     let options = Options { seed, ..options.clone() };
     let results = match run_points(&scenario.name, &options, &points)? {
         Ok(results) => results,
@@ -97,11 +101,12 @@ pub fn is_scenario(path: &Path) -> Result<bool, LabError> {
 }
 
 impl CasePoint {
-    fn jobs(&self, replications: u32) -> Point {
-        let case = Arc::clone(&self.case);
+    fn jobs(&self, replications: u32, stop: &Stop) -> Point {
+        let (case, stop) = (Arc::clone(&self.case), stop.clone());
         Point::new(STUDY, &self.key, replications, move |draw| {
             let mut built = case.build(draw);
-            let measured = built.run(&case).into_iter();
+            built.run_until(case.end(), &stop).map_err(|error| error.to_string())?;
+            let measured = built.measured(&case).into_iter();
             Ok(measured.fold(Values::new(), |values, (name, value)| values.with(&name, value)))
         })
     }

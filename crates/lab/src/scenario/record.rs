@@ -2,13 +2,12 @@
 
 use super::Scenario;
 use crate::LabError;
-use crate::experiments::{Axis, Draw, Figure, Series};
+use crate::experiments::{Axis, Draw, Figure, Options, Series};
 use crate::files;
 use crate::schema::{Field, Kind, Resource};
 use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::Path;
-use units::Instant;
 
 /// Maximum number of lines in a figure.
 const LINES: usize = 7;
@@ -18,7 +17,7 @@ const LINES: usize = 7;
 /// schemas of the time series.
 pub(super) fn write(
     scenario: &Scenario,
-    seed: u64,
+    options: &Options,
     folder: &Path,
 ) -> Result<Vec<Resource>, LabError> {
     let mut resources = Vec::new();
@@ -29,7 +28,7 @@ pub(super) fn write(
             continue;
         }
         let number = (place + 1).to_string();
-        let mut built = point.case.build(&Draw { seed, run: 0 });
+        let mut built = point.case.build(&Draw { seed: options.seed, run: 0 });
         let captures = folder.join("capture").join(&number);
         for name in &record.capture {
             let path = captures.join(format!("{name}.pcapng"));
@@ -42,7 +41,7 @@ pub(super) fn write(
         if let Some(every) = record.series {
             built.sample(every.0);
         }
-        built.net.run_until(Instant::ZERO + point.case.duration.0);
+        built.run_until(point.case.end(), &options.stop)?;
         let failed = |source| LabError::File { path: captures.clone(), source };
         built.net.finish_captures().map_err(failed)?;
         for series in built.net.series().filter(|series| !series.samples().is_empty()) {

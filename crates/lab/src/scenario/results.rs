@@ -75,7 +75,7 @@ pub(super) fn write(
     let text = summary(scenario, values, &judged);
     put("summary.md", &text)?;
     figures::write(scenario, values, &folder)?;
-    let series = record::write(scenario, options.seed, &folder)?;
+    let series = record::write(scenario, options, &folder)?;
     let package = package(scenario, series);
     put(schema::FILE, &package.json()?)?;
     let met = judged.iter().all(|one| one.verdict == Verdict::Agrees);

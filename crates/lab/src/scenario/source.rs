@@ -1,10 +1,10 @@
-//! The text of a scenario file, with its names.
+//! Where the text of a scenario comes from.
 
 use crate::LabError;
 use crate::files;
 use std::path::{Path, PathBuf};
 
-/// A scenario file.
+/// The text of a scenario: a file, or what a program has made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Source {
     /// The name of the results' folder.
@@ -29,5 +29,24 @@ impl Source {
             folder: path.parent().unwrap_or(Path::new("")).to_path_buf(),
             text: files::read(path)?,
         })
+    }
+
+    /// A scenario without a file. Files of traces are relative to `folder`; `<NAME>` stands for the
+    /// file in messages.
+    ///
+    /// # Errors
+    /// If `name` is not that of a folder: letters, digits, dashes, dots and underscores.
+    pub fn new(
+        name: &str,
+        folder: impl Into<PathBuf>,
+        text: impl Into<String>,
+    ) -> Result<Self, LabError> {
+        let fits = |letter: char| letter.is_alphanumeric() || "-_.".contains(letter);
+        if name.is_empty() || name.starts_with('.') || !name.chars().all(fits) {
+            let expected = "letters, digits, dashes, dots and underscores";
+            return Err(LabError::Request(format!("name: found {name:?}, expected {expected}")));
+        }
+        let file = format!("<{name}>");
+        Ok(Self { name: name.to_owned(), file, folder: folder.into(), text: text.into() })
     }
 }

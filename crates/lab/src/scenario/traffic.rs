@@ -11,9 +11,10 @@ use sim::traffic::{
     self, Browser, BrowsingModel, Client, ConnectionPlan, ConstantRate, ConstantSink,
     ConstantSource, Exchange, Server, WebLoad,
 };
+use std::rc::Rc;
 use units::{Instant, Span};
 
-type Read<T> = Box<dyn Fn(&Network) -> T>;
+type Read<T> = Rc<dyn Fn(&Network) -> T>;
 
 /// The hosts of one traffic.
 pub(super) struct Flow {
@@ -164,11 +165,11 @@ impl Traffic {
         Flow {
             hosts: hosts.collect(),
             senders: flows.iter().map(|flow| flow.0).collect(),
-            received: Box::new(move |net| {
+            received: Rc::new(move |net| {
                 let of = |flow: &(NodeId, NodeId, Instant)| net.node::<Receiver>(flow.1);
                 all.iter().map(|flow| of(flow).application.received() as f64).sum()
             }),
-            measured: Box::new(move |net| {
+            measured: Rc::new(move |net| {
                 let run = |flow: &(NodeId, NodeId, Instant)| bulk_run(net, *flow, bytes, settle);
                 bulk_measures(&flows.iter().map(run).collect::<Vec<_>>())
             }),
@@ -199,11 +200,11 @@ impl Traffic {
         Flow {
             hosts,
             senders: Vec::new(),
-            received: Box::new(move |net| {
+            received: Rc::new(move |net| {
                 let bytes = |id: &NodeId| fetcher(net, *id).received().total().bytes as f64;
                 all.iter().map(bytes).sum()
             }),
-            measured: Box::new(move |net| {
+            measured: Rc::new(move |net| {
                 let clients: Vec<_> = clients.iter().map(|id| fetcher(net, *id)).collect();
                 measure(&clients)
             }),
@@ -232,11 +233,11 @@ impl Traffic {
         Flow {
             hosts,
             senders: Vec::new(),
-            received: Box::new(move |net| {
+            received: Rc::new(move |net| {
                 let pages = all.iter().flat_map(|id| reader(net, *id).pages());
                 pages.map(|page| page.bytes as f64).sum()
             }),
-            measured: Box::new(move |net| {
+            measured: Rc::new(move |net| {
                 let pages = readers.iter().flat_map(|id| reader(net, *id).pages());
                 let times = pages.map(|page| page.done.since(page.asked).as_secs_f64());
                 let times: Vec<f64> = times.collect();
@@ -254,8 +255,8 @@ impl Traffic {
         Flow {
             hosts: vec![(source, self.from.clone()), (sink, self.to.clone())],
             senders: Vec::new(),
-            received: Box::new(move |net| net.node::<ConstantSink>(sink).bytes() as f64),
-            measured: Box::new(move |net| {
+            received: Rc::new(move |net| net.node::<ConstantSink>(sink).bytes() as f64),
+            measured: Rc::new(move |net| {
                 let seen = net.node::<ConstantSink>(sink);
                 let sent = net.node::<ConstantSource>(source).sent();
                 let seconds = until.min(net.now()).since(from).as_secs_f64();

@@ -153,6 +153,7 @@ struct TcpTable {
     send_buffer: Option<Size>,
     receive_buffer: Option<Size>,
     acknowledge_every: Option<u32>,
+    sack: Option<bool>,
     ecn: Option<bool>,
     pacing: Option<bool>,
 }
@@ -184,6 +185,7 @@ impl TcpTable {
         tcp.send_buffer = self.send_buffer.map_or(tcp.send_buffer, |size| size.0);
         tcp.receive_buffer = self.receive_buffer.map_or(tcp.receive_buffer, |size| size.0);
         tcp.delayed_ack.every = self.acknowledge_every.unwrap_or(tcp.delayed_ack.every);
+        tcp.sack = self.sack.unwrap_or(tcp.sack);
         tcp.ecn = self.ecn.unwrap_or(tcp.ecn);
         tcp.pacing = self.pacing.unwrap_or(tcp.pacing);
         tcp
