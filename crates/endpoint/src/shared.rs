@@ -2,7 +2,6 @@
 
 use crate::wait::Waker;
 use rt::Clock;
-use std::fmt::Debug;
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -48,7 +47,7 @@ pub(crate) trait Driven: Streams {
 }
 
 /// The streams of an endpoint, by number.
-pub(crate) trait Streams: Debug + Send {
+pub(crate) trait Streams: Send {
     fn lifetime(&mut self) -> &mut Lifetime;
 
     /// Processes the events of the sessions; returns whether there were any.
@@ -89,7 +88,7 @@ pub(crate) trait Streams: Debug + Send {
 pub(crate) type Operation<'a> = dyn FnMut(&mut dyn Streams, Instant) -> io::Result<usize> + 'a;
 
 /// A [`Shared`] of any state, as a stream has it.
-pub(crate) trait Access: Debug + Send + Sync {
+pub(crate) trait Access: Send + Sync {
     fn now(&self) -> Instant;
 
     /// See [`Shared::change`].

@@ -2,6 +2,7 @@
 
 use crate::endpoint::span;
 use crate::shared::{Access, Streams};
+use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::sync::Arc;
@@ -11,10 +12,15 @@ use std::time::Duration;
 ///
 /// Dropping it finishes this side: written data is delivered. Data of the peer that was not read
 /// resets the stream.
-#[derive(Debug)]
 pub struct Stream {
     pub(crate) shared: Arc<dyn Access>,
     pub(crate) number: u64,
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stream").field("number", &self.number).finish_non_exhaustive()
+    }
 }
 
 impl Stream {

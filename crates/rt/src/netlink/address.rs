@@ -1,7 +1,7 @@
 //! Removal of addresses.
 
+use super::message::Message;
 use super::{Netlink, NetlinkError, family};
-use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use std::net::IpAddr;
 
@@ -23,7 +23,7 @@ impl Netlink {
         message.attributes.push(AddressAttribute::Local(address));
         self.change(
             &format!("RTM_DELADDR ({address}/{prefix} on {name})"),
-            RouteNetlinkMessage::DelAddress(message),
+            Message::new(libc::RTM_DELADDR, &message),
         )
     }
 }

@@ -1,8 +1,8 @@
 //! Route lookup in the kernel.
 
+use super::message::Message;
 use super::{Netlink, NetlinkError, family};
 use netlink_packet_core::{NLM_F_ACK, NLM_F_REQUEST};
-use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage};
 use std::net::IpAddr;
 
@@ -18,12 +18,12 @@ impl Netlink {
         message.header.address_family = family(address);
         message.header.destination_prefix_length = if address.is_ipv4() { 32 } else { 128 };
         message.attributes.push(RouteAttribute::Destination(address.into()));
-        let question = RouteNetlinkMessage::GetRoute(message);
+        let question = Message::new(libc::RTM_GETROUTE, &message);
         let answers = self.request(&call, question, NLM_F_REQUEST | NLM_F_ACK)?;
         let missing = || NetlinkError::Answer { call: call.clone(), reason: "no route".into() };
         let (mut gateway, mut interface) = (None, None);
         for answer in answers {
-            let RouteNetlinkMessage::NewRoute(route) = answer else { continue };
+            let Some(route) = answer.route() else { continue };
             for attribute in route.attributes {
                 match attribute {
                     RouteAttribute::Gateway(RouteAddress::Inet(hop)) => {

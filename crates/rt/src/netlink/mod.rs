@@ -19,6 +19,7 @@
 mod address;
 mod ethtool;
 mod lookup;
+mod message;
 mod reverse;
 mod route;
 #[cfg(test)]
@@ -27,25 +28,26 @@ mod tests;
 pub use reverse::ReversePath;
 pub use route::{DestinationRule, MarkRule, Route, RouteKind};
 
+use message::{Link, Message, nested};
 use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader,
+    DefaultNla, NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader,
     NetlinkMessage, NetlinkPayload,
 };
+use netlink_packet_route::AddressFamily;
 use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
-use netlink_packet_route::link::{
-    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
-};
 use netlink_packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
 };
 use netlink_packet_route::route::{RouteAttribute, RouteMessage, RouteType};
-use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use std::fmt;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
+
+/// The end of a veth pair that is not in the message itself (`linux/veth.h`).
+const VETH_INFO_PEER: u16 = 1;
 
 /// Why a call to the kernel's network configuration failed.
 #[derive(Debug)]
@@ -126,17 +128,16 @@ impl<'a> VethEnd<'a> {
         Self { namespace: Some(fd), ..self }
     }
 
-    fn message(&self) -> LinkMessage {
-        let mut link = LinkMessage::default();
-        link.attributes.push(LinkAttribute::IfName(self.name.to_owned()));
+    fn message(&self) -> Link {
+        let mut link = Link::named(self.name);
         if let Some(mtu) = self.mtu {
-            link.attributes.push(LinkAttribute::Mtu(mtu));
+            link = link.with(libc::IFLA_MTU, mtu.to_ne_bytes().to_vec());
         }
         if let Some(hardware) = self.hardware {
-            link.attributes.push(LinkAttribute::Address(hardware.to_vec()));
+            link = link.with(libc::IFLA_ADDRESS, hardware.to_vec());
         }
         if let Some(fd) = self.namespace {
-            link.attributes.push(LinkAttribute::NetNsFd(fd.as_raw_fd()));
+            link = link.with(libc::IFLA_NET_NS_FD, fd.as_raw_fd().to_ne_bytes().to_vec());
         }
         link
     }
@@ -174,14 +175,13 @@ impl Netlink {
         one: &VethEnd<'_>,
         other: &VethEnd<'_>,
     ) -> Result<(), NetlinkError> {
-        let mut link = one.message();
-        link.attributes.push(LinkAttribute::LinkInfo(vec![
-            LinkInfo::Kind(InfoKind::Veth),
-            LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(other.message()))),
-        ]));
+        let peer = DefaultNla::new(VETH_INFO_PEER, other.message().octets());
+        let kind = DefaultNla::new(libc::IFLA_INFO_KIND, b"veth\0".to_vec());
+        let data = DefaultNla::new(libc::IFLA_INFO_DATA, nested(&[peer]));
+        let link = one.message().with(libc::IFLA_LINKINFO, nested(&[kind, data]));
         self.create(
             &format!("RTM_NEWLINK (veth {}, {})", one.name, other.name),
-            RouteNetlinkMessage::NewLink(link),
+            Message::new(libc::RTM_NEWLINK, &link),
         )
     }
 
@@ -190,9 +190,8 @@ impl Netlink {
     /// # Errors
     /// [`NetlinkError::NoSuchLink`], or the kernel's error.
     pub fn delete_link(&mut self, name: &str) -> Result<(), NetlinkError> {
-        let mut link = LinkMessage::default();
-        link.header.index = self.link_index(name)?;
-        self.change(&format!("RTM_DELLINK ({name})"), RouteNetlinkMessage::DelLink(link))
+        let link = Link::numbered(self.link_index(name)?);
+        self.change(&format!("RTM_DELLINK ({name})"), Message::new(libc::RTM_DELLINK, &link))
     }
 
     /// The index of the interface `name`.
@@ -200,16 +199,12 @@ impl Netlink {
     /// # Errors
     /// [`NetlinkError::NoSuchLink`], or the kernel's error.
     pub fn link_index(&mut self, name: &str) -> Result<u32, NetlinkError> {
-        let mut link = LinkMessage::default();
-        link.attributes.push(LinkAttribute::IfName(name.to_owned()));
+        let question = Message::new(libc::RTM_GETLINK, &Link::named(name));
         let call = format!("RTM_GETLINK ({name})");
-        match self.request(&call, RouteNetlinkMessage::GetLink(link), NLM_F_REQUEST | NLM_F_ACK) {
+        match self.request(&call, question, NLM_F_REQUEST | NLM_F_ACK) {
             Ok(answers) => answers
                 .iter()
-                .find_map(|answer| match answer {
-                    RouteNetlinkMessage::NewLink(link) => Some(link.header.index),
-                    _ => None,
-                })
+                .find_map(Message::link_index)
                 .ok_or_else(|| NetlinkError::NoSuchLink(name.to_owned())),
             Err(error) if error.errno() == Some(libc::ENODEV) => {
                 Err(NetlinkError::NoSuchLink(name.to_owned()))
@@ -223,7 +218,7 @@ impl Netlink {
     /// # Errors
     /// [`NetlinkError::NoSuchLink`], or the kernel's error.
     pub fn set_up(&mut self, name: &str) -> Result<(), NetlinkError> {
-        self.set_flags(name, LinkFlags::Up, "up")
+        self.set_flags(name, libc::IFF_UP as u32, "up")
     }
 
     /// Brings an interface down; its routes are removed.
@@ -231,7 +226,7 @@ impl Netlink {
     /// # Errors
     /// [`NetlinkError::NoSuchLink`], or the kernel's error.
     pub fn set_down(&mut self, name: &str) -> Result<(), NetlinkError> {
-        self.set_flags(name, LinkFlags::empty(), "down")
+        self.set_flags(name, 0, "down")
     }
 
     /// Sets an interface's MTU, in octets of layer 3.
@@ -239,10 +234,10 @@ impl Netlink {
     /// # Errors
     /// [`NetlinkError::NoSuchLink`], or the kernel's error.
     pub fn set_mtu(&mut self, name: &str, mtu: u32) -> Result<(), NetlinkError> {
-        let mut link = LinkMessage::default();
-        link.header.index = self.link_index(name)?;
-        link.attributes.push(LinkAttribute::Mtu(mtu));
-        self.change(&format!("RTM_SETLINK ({name} mtu {mtu})"), RouteNetlinkMessage::SetLink(link))
+        let link = Link::numbered(self.link_index(name)?);
+        let link = link.with(libc::IFLA_MTU, mtu.to_ne_bytes().to_vec());
+        let request = Message::new(libc::RTM_SETLINK, &link);
+        self.change(&format!("RTM_SETLINK ({name} mtu {mtu})"), request)
     }
 
     /// Adds an address to an interface. Duplicate address detection is skipped for IPv6; the kernel
@@ -267,7 +262,7 @@ impl Netlink {
         message.attributes.push(AddressAttribute::Address(address));
         self.create(
             &format!("RTM_NEWADDR ({address}/{prefix} on {name})"),
-            RouteNetlinkMessage::NewAddress(message),
+            Message::new(libc::RTM_NEWADDR, &message),
         )
     }
 
@@ -308,11 +303,10 @@ impl Netlink {
         message.attributes.push(RouteAttribute::Destination(address.into()));
         let call = format!("RTM_GETROUTE ({address})");
         // Without an acknowledgment there is one response, of a route or an error.
-        match self.request(&call, RouteNetlinkMessage::GetRoute(message), NLM_F_REQUEST) {
-            Ok(answers) => Ok(answers.iter().find_map(|answer| match answer {
-                RouteNetlinkMessage::NewRoute(route) => Some(route.header.kind),
-                _ => None,
-            })),
+        match self.request(&call, Message::new(libc::RTM_GETROUTE, &message), NLM_F_REQUEST) {
+            Ok(answers) => {
+                Ok(answers.iter().find_map(Message::route).map(|route| route.header.kind))
+            }
             // Unreachable, prohibit and blackhole routes are reported as errors as well.
             Err(error)
                 if matches!(
@@ -350,7 +344,7 @@ impl Netlink {
         message.attributes.push(NeighbourAttribute::LinkLayerAddress(hardware.to_vec()));
         let call = format!("RTM_NEWNEIGH ({address} on {name})");
         let flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE;
-        self.request(&call, RouteNetlinkMessage::NewNeighbour(message), flags).map(drop)
+        self.request(&call, Message::new(libc::RTM_NEWNEIGH, &message), flags).map(drop)
     }
 
     /// Adds a route.
@@ -360,7 +354,7 @@ impl Netlink {
     /// if the congestion control is unknown.
     pub fn add_route(&mut self, route: &Route) -> Result<(), NetlinkError> {
         let message = route.message(self)?;
-        self.create(&format!("RTM_NEWROUTE ({route})"), RouteNetlinkMessage::NewRoute(message))
+        self.create(&format!("RTM_NEWROUTE ({route})"), Message::new(libc::RTM_NEWROUTE, &message))
     }
 
     /// Removes a route with the same attributes.
@@ -369,7 +363,7 @@ impl Netlink {
     /// `ESRCH` when there is none.
     pub fn delete_route(&mut self, route: &Route) -> Result<(), NetlinkError> {
         let message = route.message(self)?;
-        self.change(&format!("RTM_DELROUTE ({route})"), RouteNetlinkMessage::DelRoute(message))
+        self.change(&format!("RTM_DELROUTE ({route})"), Message::new(libc::RTM_DELROUTE, &message))
     }
 
     /// Adds a policy rule.
@@ -377,7 +371,10 @@ impl Netlink {
     /// # Errors
     /// `EEXIST` if there is an equal one.
     pub fn add_rule(&mut self, rule: &MarkRule) -> Result<(), NetlinkError> {
-        self.create(&format!("RTM_NEWRULE ({rule})"), RouteNetlinkMessage::NewRule(rule.message()))
+        self.create(
+            &format!("RTM_NEWRULE ({rule})"),
+            Message::new(libc::RTM_NEWRULE, &rule.message()),
+        )
     }
 
     /// Removes a policy rule with the same attributes.
@@ -385,7 +382,10 @@ impl Netlink {
     /// # Errors
     /// `ENOENT` when there is none.
     pub fn delete_rule(&mut self, rule: &MarkRule) -> Result<(), NetlinkError> {
-        self.change(&format!("RTM_DELRULE ({rule})"), RouteNetlinkMessage::DelRule(rule.message()))
+        self.change(
+            &format!("RTM_DELRULE ({rule})"),
+            Message::new(libc::RTM_DELRULE, &rule.message()),
+        )
     }
 
     /// Disables the offloads with which a veth forwards packets larger than its MTU or without
@@ -398,20 +398,18 @@ impl Netlink {
         ethtool::disable_offloads(&self.control, name)
     }
 
-    fn set_flags(&mut self, name: &str, flags: LinkFlags, word: &str) -> Result<(), NetlinkError> {
-        let mut link = LinkMessage::default();
-        link.header.index = self.link_index(name)?;
-        link.header.flags = flags;
-        link.header.change_mask = LinkFlags::Up;
-        self.change(&format!("RTM_SETLINK ({name} {word})"), RouteNetlinkMessage::SetLink(link))
+    fn set_flags(&mut self, name: &str, flags: u32, word: &str) -> Result<(), NetlinkError> {
+        let index = self.link_index(name)?;
+        let link = Link { index, flags, changed: libc::IFF_UP as u32, ..Link::default() };
+        self.change(&format!("RTM_SETLINK ({name} {word})"), Message::new(libc::RTM_SETLINK, &link))
     }
 
-    fn create(&mut self, call: &str, message: RouteNetlinkMessage) -> Result<(), NetlinkError> {
+    fn create(&mut self, call: &str, message: Message) -> Result<(), NetlinkError> {
         let flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL;
         self.request(call, message, flags).map(drop)
     }
 
-    fn change(&mut self, call: &str, message: RouteNetlinkMessage) -> Result<(), NetlinkError> {
+    fn change(&mut self, call: &str, message: Message) -> Result<(), NetlinkError> {
         self.request(call, message, NLM_F_REQUEST | NLM_F_ACK).map(drop)
     }
 
@@ -420,9 +418,9 @@ impl Netlink {
     fn request(
         &mut self,
         call: &str,
-        message: RouteNetlinkMessage,
+        message: Message,
         flags: u16,
-    ) -> Result<Vec<RouteNetlinkMessage>, NetlinkError> {
+    ) -> Result<Vec<Message>, NetlinkError> {
         self.sequence = self.sequence.wrapping_add(1);
         let mut header = NetlinkHeader::default();
         header.flags = flags;
@@ -451,13 +449,12 @@ impl Netlink {
         &self,
         call: &str,
         mut datagram: &[u8],
-        answers: &mut Vec<RouteNetlinkMessage>,
+        answers: &mut Vec<Message>,
     ) -> Result<bool, NetlinkError> {
         while !datagram.is_empty() {
-            let message =
-                NetlinkMessage::<RouteNetlinkMessage>::deserialize(datagram).map_err(|error| {
-                    NetlinkError::Answer { call: call.to_owned(), reason: error.to_string() }
-                })?;
+            let message = NetlinkMessage::<Message>::deserialize(datagram).map_err(|error| {
+                NetlinkError::Answer { call: call.to_owned(), reason: error.to_string() }
+            })?;
             let length = (message.header.length as usize).next_multiple_of(4);
             datagram = &datagram[length.clamp(4, datagram.len().max(4)).min(datagram.len())..];
             if message.header.sequence_number != self.sequence {

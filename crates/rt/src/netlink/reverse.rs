@@ -1,11 +1,11 @@
 //! Reverse-path filtering of one interface without the files of `/proc/sys`, which a service
 //! manager may protect; the right to change interfaces suffices.
 
+use super::message::{Link, Message, nested};
 use super::{Netlink, NetlinkError};
 use netlink_packet_core::DefaultNla;
+use netlink_packet_route::AddressFamily;
 use netlink_packet_route::address::{AddressAttribute, AddressMessage, AddressScope};
-use netlink_packet_route::link::{AfSpecUnspec, LinkAttribute, LinkMessage};
-use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use std::net::{IpAddr, Ipv4Addr};
 
 /// `AF_INET`, as an attribute of `IFLA_AF_SPEC`.
@@ -37,13 +37,12 @@ impl Netlink {
             ReversePath::Strict => 1,
             ReversePath::Loose => 2,
         };
-        let settings = attribute(CONF, &attribute(RP_FILTER, &value.to_ne_bytes()));
-        let spec = AfSpecUnspec::Other(DefaultNla::new(INET, settings));
-        let mut link = LinkMessage::default();
-        link.header.index = self.link_index(name)?;
-        link.attributes.push(LinkAttribute::AfSpecUnspec(vec![spec]));
+        let within = |kind, value| nested(&[DefaultNla::new(kind, value)]);
+        let settings = within(CONF, within(RP_FILTER, value.to_ne_bytes().to_vec()));
+        let link = Link::numbered(self.link_index(name)?);
+        let link = link.with(libc::IFLA_AF_SPEC, within(INET, settings));
         let call = format!("RTM_SETLINK ({name} rp_filter {value})");
-        self.change(&call, RouteNetlinkMessage::SetLink(link))
+        self.change(&call, Message::new(libc::RTM_SETLINK, &link))
     }
 
     /// Adds an IPv4 address of host scope, which is never used as a source. An interface without
@@ -60,12 +59,6 @@ impl Netlink {
         message.header.index = self.link_index(name)?;
         message.attributes.push(AddressAttribute::Local(IpAddr::V4(address)));
         let call = format!("RTM_NEWADDR ({address}/32 on {name}, scope host)");
-        self.create(&call, RouteNetlinkMessage::NewAddress(message))
+        self.create(&call, Message::new(libc::RTM_NEWADDR, &message))
     }
-}
-
-/// An attribute whose payload is a multiple of four bytes.
-fn attribute(kind: u16, payload: &[u8]) -> Vec<u8> {
-    let length = payload.len() as u16 + 4;
-    [&length.to_ne_bytes()[..], &kind.to_ne_bytes(), payload].concat()
 }

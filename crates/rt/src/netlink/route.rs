@@ -1,7 +1,7 @@
 //! Routes and policy rules, and their netlink encoding.
 
+use super::message::Message;
 use super::{Netlink, NetlinkError, family};
-use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::route::{
     RouteAttribute, RouteMessage, RouteMetric, RouteProtocol, RouteScope, RouteType,
 };
@@ -225,7 +225,10 @@ impl Netlink {
     /// # Errors
     /// `EEXIST` if there is an equal one.
     pub fn add_destination_rule(&mut self, rule: &DestinationRule) -> Result<(), NetlinkError> {
-        self.create(&format!("RTM_NEWRULE ({rule})"), RouteNetlinkMessage::NewRule(rule.message()))
+        self.create(
+            &format!("RTM_NEWRULE ({rule})"),
+            Message::new(libc::RTM_NEWRULE, &rule.message()),
+        )
     }
 
     /// Removes a rule with the same attributes.
@@ -233,7 +236,10 @@ impl Netlink {
     /// # Errors
     /// `ENOENT` when there is none.
     pub fn delete_destination_rule(&mut self, rule: &DestinationRule) -> Result<(), NetlinkError> {
-        self.change(&format!("RTM_DELRULE ({rule})"), RouteNetlinkMessage::DelRule(rule.message()))
+        self.change(
+            &format!("RTM_DELRULE ({rule})"),
+            Message::new(libc::RTM_DELRULE, &rule.message()),
+        )
     }
 }
 
