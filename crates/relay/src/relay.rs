@@ -226,7 +226,9 @@ impl Relay {
                 }
             }
             // The first session has begun on another path meanwhile.
-            (true, (false, _)) => return self.request_joins(now),
+            (true, (false, _)) if self.paths[number].session.is_none() => {
+                return self.request_joins(now);
+            }
             // The hub does not join paths, or has restarted, which the other paths detect as well.
             (true, (true, false)) if self.paths[number].session.is_none() => return,
             (_, (_, false)) => {

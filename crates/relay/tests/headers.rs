@@ -4,7 +4,7 @@
 mod rig;
 
 use proptest::prelude::*;
-use relay::{DatagramStatistics, RelayConfig};
+use relay::{DatagramStatistics, DisconnectReason, RelayConfig};
 use rig::{App, Faults, Rig, Side};
 use std::collections::BTreeSet;
 use units::{BitRate, Span};
@@ -133,6 +133,34 @@ fn voice_is_compressed_over_paths_of_which_one_fails() {
         assert!(seen.headers_compressed * 100 > seen.sent * 85, "{seen:?}");
         // Until the outage is detected.
         assert!(lost.len() < 150, "{} of 1,500 were lost", lost.len());
+    }
+}
+
+/// RLY-12.6: a hub that has restarted knows none of the paths. The terminal notices it on each
+/// of them, and ends the streams, and the contexts of headers with them, at the first.
+#[test]
+fn a_restart_of_the_hub_ends_the_contexts_of_all_paths() {
+    for seed in (0..40).chain([6_111_538_957_069_097_365]) {
+        let mut rig = ends(seed, [true, false], (48, 210));
+        rig.faults = Faults { loss: 0.0713, duplicate: 0.0698, reorder: 0.106, corrupt: 0.0 };
+        assert!(rig.run(Span::from_secs(5), |rig| rig.connected.len() == 2));
+        rig.open("source-3000000", App::default());
+        let mut expected = Expected::default();
+        for (flow, count, wait) in [(11, 45, 13), (10, 85, 19)] {
+            if flow == 10 {
+                rig.restart_hub();
+            }
+            for number in 0..count {
+                expected.send(&mut rig, if number % 5 == 4 { flow ^ 1 } else { flow });
+                rig.run(Span::from_millis(wait), |_| false);
+                expected.receive(&mut rig);
+            }
+        }
+        rig.run(Span::from_secs(10), |_| false);
+        expected.receive(&mut rig);
+        let restarted = (Side::Terminal, DisconnectReason::PeerRestarted);
+        assert!(rig.disconnected.contains(&restarted), "seed {seed}: {:?}", rig.disconnected);
+        assert!(statistics(&rig).iter().all(|seen| seen.headers_damaged == 0), "seed {seed}");
     }
 }
 
