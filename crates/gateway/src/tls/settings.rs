@@ -4,7 +4,7 @@ use super::certificate;
 use crate::TlsCertificate;
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, ring};
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::version::TLS13;
@@ -14,6 +14,19 @@ use std::sync::Arc;
 
 /// Protocols that middleboxes expect on port 443. What they name is not used.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
+
+/// Signature algorithms that a terminal offers, so that a hub can have a certificate of any kind.
+const OFFERED_SCHEMES: [SignatureScheme; 9] = [
+    SignatureScheme::ECDSA_NISTP384_SHA384,
+    SignatureScheme::ECDSA_NISTP256_SHA256,
+    SignatureScheme::ED25519,
+    SignatureScheme::RSA_PSS_SHA512,
+    SignatureScheme::RSA_PSS_SHA384,
+    SignatureScheme::RSA_PSS_SHA256,
+    SignatureScheme::RSA_PKCS1_SHA512,
+    SignatureScheme::RSA_PKCS1_SHA384,
+    SignatureScheme::RSA_PKCS1_SHA256,
+];
 
 /// Returns the settings of a hub, with `certificate` or one that it signs itself.
 ///
@@ -42,19 +55,20 @@ pub(crate) fn of_hub(certificate: Option<&TlsCertificate>) -> io::Result<Arc<Ser
 /// # Errors
 /// If the cryptographic provider does not support TLS 1.3.
 pub(super) fn of_terminal() -> io::Result<Arc<ClientConfig>> {
-    let provider = provider();
-    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-        .with_protocol_versions(&[&TLS13]);
+    let builder = ClientConfig::builder_with_provider(provider()).with_protocol_versions(&[&TLS13]);
     let builder = builder.map_err(io::Error::other)?.dangerous();
-    let any = Arc::new(AnyCertificate { provider });
+    let any = Arc::new(AnyCertificate);
     let mut config = builder.with_custom_certificate_verifier(any).with_no_client_auth();
     config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
     config.resumption = Resumption::disabled();
     Ok(Arc::new(config))
 }
 
+/// Returns ring's ciphers and keys, without the algorithms that verify certificates: no side verifies one.
 fn provider() -> Arc<CryptoProvider> {
-    Arc::new(ring::default_provider())
+    let none = WebPkiSupportedAlgorithms { all: &[], mapping: &[] };
+    let ring = ring::default_provider();
+    Arc::new(CryptoProvider { signature_verification_algorithms: none, ..ring })
 }
 
 fn read(
@@ -73,9 +87,7 @@ fn read(
 
 /// Accepts any certificate: the hub is authenticated by the association, not by TLS.
 #[derive(Debug)]
-struct AnyCertificate {
-    provider: Arc<CryptoProvider>,
-}
+struct AnyCertificate;
 
 impl ServerCertVerifier for AnyCertificate {
     fn verify_server_cert(
@@ -108,7 +120,7 @@ impl ServerCertVerifier for AnyCertificate {
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
+        OFFERED_SCHEMES.to_vec()
     }
 }
 
